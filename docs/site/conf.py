@@ -11,7 +11,7 @@ from sphinx.errors import ExtensionError
 
 from executorch_goldens.diff.drift import Drift
 from executorch_goldens.settings import releases
-from executorch_goldens.zoo import calls
+from executorch_goldens_plugins.compare import calls
 from lab.args import page as operators
 from lab.args import table
 

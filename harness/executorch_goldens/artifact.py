@@ -633,7 +633,7 @@ VERDICTS = GAVE_THE_SAME, UNKNOWN, DIFFERS = "same", "unknown", "differs"
 
 
 class ProbedFunction(msgspec.Struct, frozen=True):
-    """A function that is edited, in one export; see `executorch_goldens.exporting.probing`.
+    """A function that is edited, in one export: see `Instrumentation.probes`.
 
     Attributes
     ----------
@@ -646,8 +646,7 @@ class ProbedFunction(msgspec.Struct, frozen=True):
     verdict
         The worst of these, one of `VERDICTS`; `UNKNOWN` as well where it ran, or may have had an effect, without one.
     operands
-        How what its edited statements read was related, in each of the ways that occurred
-        (`executorch_goldens.exporting.operands`).
+        How what its edited statements read was related, in each of the ways that occurred.
     """
 
     file: str
@@ -672,9 +671,9 @@ class Artifact:
     twins
         Results of further processes for the same request that began with the same memory; see `running.factors`.
     reach
-        Lines that ran of the files that `Settings.reach` names (`sweep.reaching.taken`).
+        Lines that ran of the files of `Instrumentation.reach`, the first of each statement; negative for a false ``if``.
     probes
-        The functions of `Settings.probes` that ran, and those of which that is not known.
+        The functions of `Instrumentation.probes` that ran, and those of which that is not known.
     """
 
     result: Lowered | Failure

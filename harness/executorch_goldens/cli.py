@@ -22,7 +22,6 @@ from executorch_goldens.settings.arguments import Forms
 
 #: Subcommands, and what they are for.
 COMMANDS = {
-    "compare": "compare the results of two toolchains: base against head, or an upgrade",
     "diff": "show how two payloads, goldens or releases differ",
     "env": "make, list and remove the environments of toolchains",
     "init": "set up goldens in your own repository and record the first one",
@@ -88,13 +87,9 @@ def versions() -> Iterator[str]:
 
 
 def of_plugins() -> str:
-    """Return what plugins add, under the name of each; raise `executorch_goldens.extensions.ExtensionError`."""
-    blocks = (
-        "\n".join((f"{plugin.name}:", *(f"  {typed:<26}{does}" for typed, does in lines)))
-        for plugin in plugins.load().values()
-        if (lines := [*plugin.lines()])
-    )
-    return "\n\n".join(blocks)
+    """Return what plugins add to commands; raise `executorch_goldens.extensions.ExtensionError`."""
+    lines = sorted(line for plugin in plugins.load().values() for line in plugin.lines())
+    return "\n".join(("options of plugins:", *(f"  {typed:<26}{does}" for typed, does in lines)))
 
 
 def parse(
@@ -110,11 +105,10 @@ def parse(
         parser.epilog = of_plugins()
     subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     named = next((word for word in words[:1] if word in (*modules, *added)), None)
-    for name in modules if named is None else ():
-        subparsers.add_parser(name, help=COMMANDS.get(name))
-    for name in added if named is None else ():
-        # Without a help it is in no list: that of its plugin has it.
-        subparsers.add_parser(name)
+    for name in sorted((*modules, *added)) if named is None else ():
+        subparsers.add_parser(
+            name, help=COMMANDS.get(name) or (plugins.help_of(name) if name in added else None)
+        )
     if named is not None:
         module = plugins.command(named) if named in added else import_module(modules[named])
         module.add_to(subparsers)

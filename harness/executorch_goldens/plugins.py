@@ -52,8 +52,8 @@ class Option:
     hook
         ``module:name`` of what is called where the option is given. Of ``run``, a class of
         `executorch_goldens.running.additions.Addition`, with the option and its value. Of ``compare``, a function that
-        takes the `executorch_goldens.comparing.making.Comparison` and returns a
-        `executorch_goldens.comparing.page.Column`, or None.
+        takes the `executorch_goldens_plugins.compare.making.Comparison` and returns a
+        `executorch_goldens_plugins.compare.page.Column`, or None.
     """
 
     command: str
@@ -124,6 +124,8 @@ class Plugin:
     shortcuts
         ``module:name`` of each `executorch_goldens.patches.patch.Patch`, by its name, that spares exports some work and
         changes nothing of what they make: exporting processes install them, but for runs that record goldens.
+    zoos
+        Modules that register cases, by a word for ``--models``.
     """
 
     name: str
@@ -132,10 +134,10 @@ class Plugin:
     forms: Sequence[Form] = ()
     hint: str = ""
     shortcuts: Mapping[str, str] = field(default_factory=dict)
+    zoos: Mapping[str, str] = field(default_factory=dict)
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """Yield each thing that it adds, as it is typed, with its help."""
-        yield from ((name, command.help) for name, command in self.commands.items())
+        """Yield each thing that it adds to commands, as it is typed, with its help."""
         yield from ((f"{each.command} {each.name}", each.how["help"]) for each in self.options)
         yield from ((f"{each.command} {each.name}", each.help) for each in self.forms)
 
@@ -179,6 +181,11 @@ def shortcuts() -> dict[str, str]:
     return _by_name("shortcut", lambda plugin: plugin.shortcuts)
 
 
+def zoos() -> dict[str, str]:
+    """Return the zoos of plugins, by the word for each; raise ExtensionError for a word of two."""
+    return _by_name("zoo", lambda plugin: plugin.zoos)
+
+
 def _by_name(
     what: str, added: Callable[[Plugin], Mapping[str, str]], taken: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
@@ -212,8 +219,18 @@ def asked(command: str, arguments: argparse.Namespace) -> Iterator[tuple[Callabl
 
 def command(name: str) -> ModuleType:
     """Return the module of a plugin's command."""
-    (plugin,) = (each for each in load().values() if name in each.commands)
+    plugin = _plugin_of(name)
     return _module(plugin, plugin.commands[name].module)
+
+
+def help_of(name: str) -> str:
+    """Return the purpose of a plugin's command, in a line."""
+    return _plugin_of(name).commands[name].help
+
+
+def _plugin_of(name: str) -> Plugin:
+    (plugin,) = (each for each in load().values() if name in each.commands)
+    return plugin
 
 
 def forms(command: str) -> dict[str, Any]:

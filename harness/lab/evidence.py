@@ -12,10 +12,10 @@ from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.goldens.numerics import Numerics
-from executorch_goldens.reach import map as maps
 from executorch_goldens.running import core
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo import targets
+from executorch_goldens_plugins.compare.reach import map as maps
 from lab import GOLDENS, findings, markdown
 from lab.mutants import commits, recall
 from lab.mutants.mechanical import page as mechanical

@@ -11,9 +11,6 @@ from typing import Any, get_args
 import msgspec
 
 from executorch_goldens.artifact import AnyCasualty, Metric
-from executorch_goldens.comparing.making import Tally
-from executorch_goldens.comparing.outcome import KINDS, SAME
-from executorch_goldens.comparing.page import ComparedCell, ComparedReach, ComparedSide, ComparedSides
 from executorch_goldens.goldens import findings
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.findings import Fault
@@ -21,6 +18,9 @@ from executorch_goldens.judging.attribution import Attribution
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Diverged, Reported, ResultRow
+from executorch_goldens_plugins.compare.making import Tally
+from executorch_goldens_plugins.compare.outcome import KINDS, SAME
+from executorch_goldens_plugins.compare.page import ComparedCell, ComparedReach, ComparedSide, ComparedSides
 from lab import markdown
 from lab.args.table import Came, OperatorTable, Step, TableRow, TriedOn
 from lab.pages import Part

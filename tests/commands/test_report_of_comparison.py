@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from executorch_goldens import cli
-from executorch_goldens.comparing.making import DATA as FILE
-from executorch_goldens.comparing.making import RESULTS
-from executorch_goldens.comparing.outcome import KINDS
-from executorch_goldens.comparing.page import BAD_ON_BOTH, ComparedSides
+from executorch_goldens_plugins.compare.making import DATA as FILE
+from executorch_goldens_plugins.compare.making import RESULTS
+from executorch_goldens_plugins.compare.outcome import KINDS
+from executorch_goldens_plugins.compare.page import BAD_ON_BOTH, ComparedSides
 from tests import DATA
 from tests.commands.test_report import HOSTILE, refused, report
 from tests.support.browsing import Reader

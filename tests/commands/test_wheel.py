@@ -20,10 +20,10 @@ import pytest
 
 from executorch_goldens.cli import ERROR, SAME
 from executorch_goldens.files import git
-from executorch_goldens.reach import map as reach
 from executorch_goldens.settings import config, releases
 from executorch_goldens.toolchains import locking
 from executorch_goldens.toolchains.interpreters import find_uv
+from executorch_goldens_plugins.compare.reach import map as reach
 from tests import REPOSITORY
 from tests.commands.test_init import MODEL
 from tests.support.commands import ended, inherited

@@ -29,7 +29,7 @@ QUESTION = re.compile(r"([A-Z][^?]+\?) (?:`(\w+)` in )?`([\w./]+)`")
 WITH_TORCH = {
     PACKAGE: ("exporting/", "patches/", "sweep/worker.py"),
     PLUGINS: (
-        *("fast/", "explorer/marks.py", "field/recorder.py", "field/runner.py"),
+        *("compare/exporting/", "fast/", "explorer/marks.py", "field/recorder.py", "field/runner.py"),
         *("repro/program.py", "repro/shrink.py"),
     ),
 }

@@ -27,7 +27,6 @@ from executorch_goldens.goldens.outline import outline
 from executorch_goldens.goldens.record import CONTENTS, FAILURE, GRAPH, MANIFEST, Record
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
-from executorch_goldens.zoo.calls import read
 
 #: The forms of the command, and the options of each.
 FILE, TENSOR, CELL = "a file", "--tensor", "a cell"
@@ -43,7 +42,6 @@ examples:
   goldens show payload.tosa --tensor conv_weight --output weight.npy
   goldens show - --schemas envs/1.4.1/lib/python3.11/site-packages < delegate.bin
   goldens show tosa-int/cat-h-v --release 1.2.0
-  goldens show args/max-pool2d-0137
 """
 
 
@@ -117,10 +115,6 @@ def _of_cell(arguments: argparse.Namespace) -> Iterator[str]:
     from executorch_goldens.artifact import Cell
     from executorch_goldens.results import proposals
 
-    zoo, _, name = arguments.what.partition("/")
-    if zoo == config.ARGS_WORD and (model := read().get(name)) is not None:
-        yield f"for {model.target}: {model}"
-        return
     repository = config.load()
     cell = Cell(*arguments.what.split("/"))
     goldens, sweeps = arguments.goldens or repository.goldens, arguments.sweeps or repository.sweeps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -74,3 +74,25 @@ class Observer:
 
 #: The observer of an export that nobody observes.
 NOBODY = Observer()
+
+
+class Instrument:
+    """Sees the sources that the exports of a process run; the methods of this one do nothing.
+
+    `settings.exports.Instrumentation.by` names a subclass. An exporting process makes an instance of it, from these
+    settings, before it imports anything of torch or ExecuTorch.
+    """
+
+    def imported(self) -> None:
+        """See that all is imported that exports of this process have in common."""
+
+    def begin(self) -> None:
+        """See that an export begins."""
+
+    def taken(self) -> Mapping[str, Any]:
+        """Return what was seen of an export, fields of `executorch_goldens.artifact.Artifact`."""
+        return {}
+
+
+#: Sees nothing.
+NOTHING = Instrument()

@@ -10,8 +10,6 @@ from pathlib import Path
 from executorch_goldens.artifact import Cell
 from executorch_goldens.causes.groups import Group, Member, grouped, read_members
 from executorch_goldens.causes.standing import Standing
-from executorch_goldens.comparing.making import ARTIFACTS, DATA, MARK
-from executorch_goldens.comparing.page import ComparedCell, ComparedSides
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden
@@ -26,6 +24,8 @@ from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.rows import ResultRow
 from executorch_goldens.review.decisions import ReviewDecisions, decisions
 from executorch_goldens.settings.config import Config
+from executorch_goldens_plugins.compare.making import ARTIFACTS, DATA, MARK
+from executorch_goldens_plugins.compare.page import ComparedCell, ComparedSides
 
 
 @dataclass(frozen=True)

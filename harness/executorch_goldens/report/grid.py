@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from executorch_goldens.comparing.outcome import KINDS, SAME
-from executorch_goldens.comparing.page import BAD_ON_BOTH, BOTH
 from executorch_goldens.goldens.labels import OF_RUN
 from executorch_goldens.goldens.quantities import QUANTITIES
 from executorch_goldens.report.gathering import CellResult, Gathered
 from executorch_goldens.results.rows import ALLOWED, KNOWN
 from executorch_goldens.review.decisions import ACCEPTED, REJECTED
+from executorch_goldens_plugins.compare.outcome import KINDS, SAME
+from executorch_goldens_plugins.compare.page import BAD_ON_BOTH, BOTH
 
 #: The sign of each verdict, which says in black and white what the colour says; those that matter most first.
 SIGNS = {

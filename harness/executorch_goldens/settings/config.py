@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from executorch_goldens import plugins
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.numerics import IMPRECISE
@@ -28,8 +29,6 @@ FILE = "pyproject.toml"
 
 #: The distribution with the zoo of this project, as ``--models`` names it.
 ZOO = "executorch-goldens-zoo"
-#: The zoo of models of one call each, and the word that ``--models`` has for it.
-ARGS, ARGS_WORD = "executorch_goldens.exporting.args", "args"
 #: Variable with the folder of its file, for this process and those that it starts.
 TAKEN = "EXECUTORCH_GOLDENS_ZOO"
 #: Variable with folders above which git looks for no checkout.
@@ -112,7 +111,7 @@ class Config:
                 f"{self.root / FILE}: no zoo is named: pass --models MODULE, or write a table [tool.goldens] with "
                 'models = ["MODULE"], where MODULE registers cases with @executorch_goldens.case',
             )
-        return tuple(ARGS if each == ARGS_WORD else each for each in named or self.models)
+        return tuple(plugins.zoos().get(each, each) for each in named or self.models)
 
     def import_paths(self) -> tuple[Path, ...]:
         """Return the directories that zoos are imported from before any other: the repository's, the working one."""

@@ -69,6 +69,26 @@ class Machine:
 
 
 @dataclass(frozen=True)
+class Instrumentation:
+    """What sees the sources that exports run.
+
+    Attributes
+    ----------
+    by
+        ``module:name`` of the `exporting.observing.Instrument` that exporting processes make of this.
+    reach
+        Files and folders below site-packages whose lines are recorded as they run: `Artifact.reach`.
+    probes
+        Of files below site-packages, that of the base, and the functions that are compared with its own as they run:
+        `Artifact.probes`.
+    """
+
+    by: str
+    reach: tuple[str, ...] = ()
+    probes: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Settings:
     """Settings of exports.
 
@@ -106,11 +126,11 @@ class Settings:
         ``module:name`` of the `exporting.observing.Observer` of each export; nothing that is reused has one.
     twins
         Processes with the same memory at their beginning that make each export; 0 makes it in one, without a second.
-    reach
-        Files and folders below site-packages whose lines are recorded as they run: `Artifact.reach`.
-    probes
-        Of files below site-packages, that of the base, and the functions that are compared with its own as they run:
-        `Artifact.probes`.
+    instrument
+        What sees the sources that exports run; None for nothing.
+    changing
+        ``module:name`` of the function that makes a case of another one and of the names of what is changed of it
+        (`zoo.registry.CHANGED`); None where no case is changed.
     memory
         Bytes of data that an exporting process may have (`sweep.worker.limit_memory`); None is no limit.
     checkout
@@ -133,8 +153,8 @@ class Settings:
     omission: Omission | None = None
     observer: str | None = None
     twins: int = 0
-    reach: tuple[str, ...] = ()
-    probes: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    instrument: Instrumentation | None = None
+    changing: str | None = None
     memory: int | None = None
     checkout: Path | None = None
 

@@ -52,8 +52,7 @@ SETTINGS = (
     "omission",
     "observer",
     "twins",
-    "reach",
-    "probes",
+    "instrument",
 )
 
 #: Named values.

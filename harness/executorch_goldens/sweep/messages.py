@@ -46,7 +46,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True):
     settings
         Those of the sweep, with the patches of its cell.
     changes
-        What is changed of the case (`executorch_goldens.exporting.changing`).
+        What is changed of the case: see `Settings.changing`.
     scratch, cwd
         Directories of this export alone: for its files, and to work in.
     log

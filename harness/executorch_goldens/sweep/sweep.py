@@ -186,8 +186,10 @@ class Sweep:
 
     def _case(self, name: str) -> tuple[str, list[str]]:
         """Return the case that a name is of, and what is changed of it."""
+        if self.settings.changing is None or name in self.modules:
+            return name, []
         case, *changes = name.split(CHANGED)
-        return (case, changes) if name not in self.modules and case in self.modules else (name, [])
+        return case, changes
 
     def start(self) -> None:
         self.thread.start()
@@ -537,7 +539,7 @@ class Sweep:
                 target=job.cell.target,
                 case=case,
                 # What its template has taken on, or it is told by its module, is left out: it may be long.
-                settings=replace(self.settings, patches=patches, modules=None, reach=(), probes={}),
+                settings=replace(self.settings, patches=patches, modules=None, instrument=None),
                 scratch=str(scratch),
                 log=str(scratch / "log"),
                 cwd=str(self._working_directory(job)),

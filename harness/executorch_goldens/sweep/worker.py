@@ -24,7 +24,6 @@ import pickle
 import resource
 import socket
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -38,13 +37,11 @@ from executorch_goldens.errors import HarnessError, placed
 from executorch_goldens.exporting import system_calls
 from executorch_goldens.exporting.alone import load_all, load_alone
 from executorch_goldens.exporting.blame import OwnError
-from executorch_goldens.exporting.observing import NOBODY
-from executorch_goldens.exporting.probing import Prober
+from executorch_goldens.exporting.observing import NOBODY, NOTHING, Instrument
 from executorch_goldens.exporting.recording import Recorder
 from executorch_goldens.files import shortage
 from executorch_goldens.patches.guard import GuardError, resolve
 from executorch_goldens.settings.exports import ROOT
-from executorch_goldens.sweep import reaching
 from executorch_goldens.sweep.messages import ExportRequest, Ready, TemplateRequest, decoded, encoded
 from executorch_goldens.sweep.serving import READY, WHERE, Groups, Template
 from executorch_goldens.sweep.spool import whole
@@ -87,8 +84,8 @@ def with_harness(interpreter: Path, code: str, root: Path = ROOT) -> list[str]:
 RECORDER: Recorder | None = None
 BEFORE: str | None = None
 
-#: Compares the edited functions that this process's exports run; None where none is.
-PROBER: Prober | None = None
+#: What sees the sources that this process's exports run.
+INSTRUMENT: Instrument = NOTHING
 
 #: The lowest descriptor that an export's artifact may have: beyond what programs close in a loop.
 RESULT = 512
@@ -221,9 +218,7 @@ def run_request(request: ExportRequest, result: int) -> int:
     if settings.twins:
         run_twins(request, result)
         return 0
-    reaching.begin()
-    if PROBER is not None:
-        PROBER.begin()
+    INSTRUMENT.begin()
     recorder = RECORDER
     if recorder is not None and request.record is not None:
         # This run has made everything in these folders.
@@ -246,9 +241,7 @@ def run_request(request: ExportRequest, result: int) -> int:
         settings.omission,
         resolve(settings.observer)() if settings.observer is not None else NOBODY,
     )
-    reach = reaching.taken()
-    probes = PROBER.taken(reach) if PROBER is not None else ()
-    write_result(result, artifact.encoded(replace(made, reach=reach, probes=probes)))
+    write_result(result, artifact.encoded(replace(made, **INSTRUMENT.taken())))
     if recorder is not None and request.record is not None:
         recorder.end()
     return CASE_RAISED if made.case_failure is not None else 0
@@ -273,11 +266,10 @@ def requested_case(request: ExportRequest) -> Case:
     if (pickled := request.settings.pickled) is not None:
         return pickled_case(request.case, pickled / request.case)
     case = load_alone(request.settings.models, request.case, request.module, request.others)
-    if not request.changes:
+    if request.settings.changing is None or not request.changes:
         return case
-    from executorch_goldens.exporting.changing import changed
-
-    return changed(case, request.changes)
+    changed: Case = resolve(request.settings.changing)(case, request.changes)
+    return changed
 
 
 def pickled_case(name: str, file: Path) -> Case:
@@ -432,8 +424,7 @@ def serve_group(
     except GuardError as error:
         print(error, file=sys.stderr, flush=True)
         os._exit(1)
-    if PROBER is not None:
-        PROBER.watch_passes()
+    INSTRUMENT.imported()
     warm_up(exported_before(targets, options.variation.history))
     # Children find the entry points read.
     for group in (*extensions.GROUPS, extensions.PLUGINS):
@@ -500,12 +491,9 @@ def main() -> None:
         RECORDER = Recorder()
         RECORDER.install([options.records])
     # The hash seed is the interpreter's, the directory that of each request.
-    if settings.reach:
-        if settings.probes:
-            global PROBER
-            PROBER = Prober(settings.probes)
-            PROBER.install()
-        reaching.install(Path(sysconfig.get_path("purelib")), settings.reach, PROBER)
+    if settings.instrument is not None:
+        global INSTRUMENT
+        INSTRUMENT = resolve(settings.instrument.by)(settings.instrument)
     take_on(variation.changed_surroundings)
     # Effects of listings on imports stay as well. Children inherit the shuffle, or are given the same seed.
     shuffle_listings(variation.listings)

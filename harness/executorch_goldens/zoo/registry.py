@@ -43,10 +43,8 @@ SAMPLES = ("example", "zeros", "extremes", "drawn")
 #: Names of samples: these, others of the sizes that dimensions may have, and runs of several steps.
 SAMPLE_NAMES = (*SAMPLES, "least", "largest", "second step", "third step")
 
-#: Between the name of a case and each thing that is changed of it (`executorch_goldens.exporting.changing`).
+#: Between the name of a case and each thing that is changed of it.
 CHANGED = "-x-"
-#: The change that changes nothing: a model of another zoo, or for another target.
-AS_IT_IS = "as-it-is"
 
 #: A version of ExecuTorch (PEP 440, public, final or not).
 RELEASE = re.compile(r"\d+(\.\d+)+((a|b|rc|\.dev)\d+)?")

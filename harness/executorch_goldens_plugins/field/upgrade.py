@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.comparing.making import Comparison
-from executorch_goldens.comparing.outcome import RIGHT
-from executorch_goldens.comparing.page import Column
+from executorch_goldens_plugins.compare.making import Comparison
+from executorch_goldens_plugins.compare.outcome import RIGHT
+from executorch_goldens_plugins.compare.page import Column
 from executorch_goldens_plugins.field import comparing, freezing
 from executorch_goldens_plugins.field.format import DEVICE
 from executorch_goldens_plugins.field.running import Runtime

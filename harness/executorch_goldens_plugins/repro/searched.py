@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.comparing.making import Comparison
-from executorch_goldens.comparing.outcome import Made, kind_of
-from executorch_goldens.comparing.page import Column
-from executorch_goldens.comparing.searching import Try
-from executorch_goldens.comparing.sides import Side, side_by_side
 from executorch_goldens.files.wording import count
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.targets import TARGETS
+from executorch_goldens_plugins.compare.making import Comparison
+from executorch_goldens_plugins.compare.outcome import Made, kind_of
+from executorch_goldens_plugins.compare.page import Column
+from executorch_goldens_plugins.compare.searching import Try
+from executorch_goldens_plugins.compare.sides import Side, side_by_side
 from executorch_goldens_plugins.repro import candidate
 from executorch_goldens_plugins.repro.reproduction import program_of
 
@@ -32,7 +32,7 @@ FILE = "found.py"
 
 def shrunk(comparison: Comparison) -> Column | None:
     """Return where a smaller model is; None where the search found none."""
-    from executorch_goldens.exporting.changing import changed
+    from executorch_goldens_plugins.compare.exporting.changing import changed
     from executorch_goldens_plugins.repro.program import NoProgramError
     from executorch_goldens_plugins.repro.shrink import shrink
 

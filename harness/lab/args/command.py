@@ -28,8 +28,8 @@ from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import positive_float, share
 from executorch_goldens.settings.exports import cores
 from executorch_goldens.toolchains.toolchain import Toolchain, here
-from executorch_goldens.zoo import calls
-from executorch_goldens.zoo.calls import CallModel
+from executorch_goldens_plugins.compare import calls
+from executorch_goldens_plugins.compare.calls import CallModel
 from lab import pages
 from lab.args import kept, table, trying
 
@@ -111,7 +111,7 @@ def update() -> None:
 def operators_of(release: str) -> Iterator[str]:
     """Yield the operators that the sources of an installed release name, as ``name.overload``."""
     interpreter = Toolchain.from_name(release, config.load()).python
-    command = [str(interpreter), "-m", "executorch_goldens.exporting.operators"]
+    command = [str(interpreter), "-m", "executorch_goldens_plugins.compare.exporting.operators"]
     environment = {**os.environ, "PYTHONPATH": str(Path(calls.__file__).parents[2])}
     done = subprocess.run(
         command, stdout=subprocess.PIPE, text=True, check=True, env=environment, cwd=tempfile.gettempdir()

@@ -22,8 +22,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 
 from executorch_goldens.exporting.data import Data
-from executorch_goldens.exporting.one_call import build
-from executorch_goldens.zoo.calls import (
+from executorch_goldens.zoo.targets import TARGETS
+from executorch_goldens_plugins.compare.calls import (
     AFTER,
     BEFORE,
     INPUT,
@@ -35,7 +35,7 @@ from executorch_goldens.zoo.calls import (
     Value,
     operands_in,
 )
-from executorch_goldens.zoo.targets import TARGETS
+from executorch_goldens_plugins.compare.exporting.one_call import build
 from lab.args.levels import (
     DEFAULT,
     FLOATS,

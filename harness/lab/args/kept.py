@@ -17,8 +17,8 @@ from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import durable
 from executorch_goldens.goldens.findings import Key
 from executorch_goldens.settings import releases
-from executorch_goldens.zoo import calls
-from executorch_goldens.zoo.calls import CallModel
+from executorch_goldens_plugins.compare import calls
+from executorch_goldens_plugins.compare.calls import CallModel
 from lab.args import trying
 from lab.args.trying import OUTCOMES, Tried
 

@@ -11,7 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from executorch_goldens.zoo.calls import CONSTANT, INPUT, LAYOUTS, PARAMETER, SAME, VALUES, Operand, Value
+from executorch_goldens_plugins.compare.calls import (
+    CONSTANT,
+    INPUT,
+    LAYOUTS,
+    PARAMETER,
+    SAME,
+    VALUES,
+    Operand,
+    Value,
+)
 
 #: Sizes of dimensions: even, prime, or most of them one.
 SIZES: Mapping[str, Sequence[int]] = {

@@ -14,8 +14,8 @@ import msgspec
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.findings import Key
 from executorch_goldens.words.findings import keyed
-from executorch_goldens.zoo.calls import CallModel
 from executorch_goldens.zoo.targets import TARGETS
+from executorch_goldens_plugins.compare.calls import CallModel
 from lab import REPOSITORY, markdown
 from lab.args import table
 from lab.args.table import Came, OperatorTable, TableRow

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from executorch_goldens.zoo.calls import Operand, Value
+from executorch_goldens_plugins.compare.calls import Operand, Value
 from lab.args.levels import DEFAULT, Context
 
 #: Further factors of operators, with their levels.

@@ -14,9 +14,9 @@ import msgspec
 
 from executorch_goldens.goldens.findings import Key
 from executorch_goldens.settings import releases
-from executorch_goldens.zoo import calls
-from executorch_goldens.zoo.calls import INPUT, LAYOUTS, VALUES, CallModel
 from executorch_goldens.zoo.targets import TARGETS
+from executorch_goldens_plugins.compare import calls
+from executorch_goldens_plugins.compare.calls import INPUT, LAYOUTS, VALUES, CallModel
 from lab.args import kept
 from lab.args.trying import OUTCOMES, WHOLE, Tried
 
@@ -138,7 +138,7 @@ Results = Mapping[str, Mapping[str, Tried]]
 def size(model: CallModel) -> tuple[int, int, int, str]:
     """Return how large a model is: its elements, then how many of its facts are no plain ones, then its text.
 
-    >>> from executorch_goldens.zoo.calls import Operand
+    >>> from executorch_goldens_plugins.compare.calls import Operand
     >>> plain, turned = (Operand("float32", (2, 3), layout=layout) for layout in ("contiguous", "permuted"))
     >>> [size(CallModel("a", "tosa-fp", "relu.default", {"self": each}))[:2] for each in (plain, turned)]
     [(6, 0), (6, 1)]

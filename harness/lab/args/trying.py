@@ -15,17 +15,18 @@ from typing import Any
 import msgspec
 
 from executorch_goldens.artifact import Artifact, Cell, Outcome
-from executorch_goldens.comparing.outcome import FAILING, RIGHT, Made
 from executorch_goldens.goldens.findings import Fault
 from executorch_goldens.goldens.inventory import inventory
-from executorch_goldens.reach import edits
-from executorch_goldens.reach import map as maps
-from executorch_goldens.reach.choice import turns
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.toolchains.toolchain import Toolchain
-from executorch_goldens.zoo import calls
-from executorch_goldens.zoo.calls import CallModel
+from executorch_goldens_plugins.compare import calls
+from executorch_goldens_plugins.compare.calls import CallModel
+from executorch_goldens_plugins.compare.exporting.instrument import instrument
+from executorch_goldens_plugins.compare.outcome import FAILING, RIGHT, Made
+from executorch_goldens_plugins.compare.reach import edits
+from executorch_goldens_plugins.compare.reach import map as maps
+from executorch_goldens_plugins.compare.reach.choice import turns
 from lab.reach import building
 from lab.reach.command import RECORDS, exported, facts, spared
 
@@ -41,7 +42,7 @@ OUTCOMES = ("whole", "partly", "outside", "wrong", "failed", "ended", "unjudged"
 WHOLE, PARTLY, OUTSIDE, IS_WRONG, FAILED, ENDED, UNJUDGED = OUTCOMES
 #: Models of a sweep.
 CHUNK = 500
-#: Operators beside a call that no delegate takes: see `executorch_goldens.zoo.calls`, and where values are quantized.
+#: Operators beside a call that no delegate takes: see the plugin's `calls`, and where values are quantized.
 NEVER_TAKEN = frozenset(
     (
         "aten.fmod.Scalar",
@@ -78,7 +79,7 @@ def order(every: Sequence[CallModel], first: Collection[str] = ()) -> Iterator[C
 def mapped(root: Path) -> set[str]:
     """Return the models that go a way of their own on some release, by the maps in a folder of goldens."""
     known = map(maps.read, root.glob(f"*/{maps.FILE}"))
-    return {each.case for found in known for each in found.cells if found.sources[each.source] == config.ARGS}
+    return {each.case for found in known for each in found.cells if found.sources[each.source] == calls.ARGS}
 
 
 def tried(file: Path) -> Iterator[Tried]:
@@ -101,7 +102,7 @@ def run(toolchain: Toolchain, jobs: int, deadline: float) -> int:
     release = toolchain.release.version
     folder = KEPT / release
     folder.mkdir(parents=True, exist_ok=True)
-    results, reached = folder / RESULTS, RECORDS / release / f"{config.ARGS}.jsonl"
+    results, reached = folder / RESULTS, RECORDS / release / f"{calls.ARGS}.jsonl"
     reached.parent.mkdir(parents=True, exist_ok=True)
     done = {each.model for each in tried(results)}
     every = [each for each in calls.read().values() if release in (each.releases or (release,))]
@@ -113,7 +114,9 @@ def run(toolchain: Toolchain, jobs: int, deadline: float) -> int:
         ways.take(maps.read(known))
     for record in building.read(reached):
         ways.add(record.lines)
-    settings = toolchain.settings((config.ARGS,), jobs, reach=edits.PACKAGES, shortcuts=spared())
+    settings = toolchain.settings(
+        (calls.ARGS,), jobs, instrument=instrument(edits.PACKAGES), shortcuts=spared()
+    )
     cells = {Cell(each.target, each.name): each for each in wanted}
     number = kept = 0
     with results.open("ab") as lines, reached.open("a", encoding="utf-8") as records:
@@ -125,7 +128,7 @@ def run(toolchain: Toolchain, jobs: int, deadline: float) -> int:
             if isinstance(outcome.result, Artifact) and ways.add(outcome.result.reach):
                 kept += 1
                 record = building.ReachRecord(
-                    config.ARGS,
+                    calls.ARGS,
                     outcome.cell,
                     outcome.core_seconds,
                     facts(outcome.result),

@@ -13,10 +13,10 @@ from typing import Any
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
-from executorch_goldens.reach import map as maps
 from executorch_goldens.running import core
 from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import share
+from executorch_goldens_plugins.compare.reach import map as maps
 from lab import pages
 from lab.core import computing
 from lab.core.wanted import DEAR, Source

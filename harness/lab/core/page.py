@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from executorch_goldens.reach import map as maps
 from executorch_goldens.settings import releases
+from executorch_goldens_plugins.compare.reach import map as maps
 from lab import GOLDENS, markdown
 from lab.core.computing import superfluous
 from lab.core.wanted import Source

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from executorch_goldens.reach import code
+from executorch_goldens_plugins.compare.reach import code
 from lab.mutants.mechanical.sites import TELLS
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef

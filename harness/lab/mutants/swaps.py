@@ -22,11 +22,11 @@ import msgspec
 
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
-from executorch_goldens.reach import code
-from executorch_goldens.reach import map as maps
-from executorch_goldens.reach.map import ReachMap
 from executorch_goldens.settings.config import load
 from executorch_goldens.toolchains.toolchain import Toolchain
+from executorch_goldens_plugins.compare.reach import code
+from executorch_goldens_plugins.compare.reach import map as maps
+from executorch_goldens_plugins.compare.reach.map import ReachMap
 from lab import GOLDENS, markdown, tables
 from lab.mutants import recall
 from lab.mutants.mechanical import PLACES, drawing

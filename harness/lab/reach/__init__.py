@@ -1,1 +1,1 @@
-"""Reach: which statements of a release ran while each cell of each source was lowered (`executorch_goldens.reach`)."""
+"""Reach: which statements of a release ran while each cell of each source was lowered (the plugin `compare`)."""

@@ -12,8 +12,14 @@ import msgspec
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files import durable
-from executorch_goldens.reach import code
-from executorch_goldens.reach.map import FORMAT, MappedCell, MappedFunction, ReachMap, Situation
+from executorch_goldens_plugins.compare.reach import code
+from executorch_goldens_plugins.compare.reach.map import (
+    FORMAT,
+    MappedCell,
+    MappedFunction,
+    ReachMap,
+    Situation,
+)
 
 #: Beginning of the code of a definition inside of a function (`code.Statement.text`).
 _INNER = ("FunctionDef", "AsyncFunctionDef", "ClassDef")
@@ -30,7 +36,7 @@ class ReachRecord:
     lines
         See `executorch_goldens.artifact.Artifact.reach`.
     is_wrong
-        See `executorch_goldens.reach.map.MappedCell`.
+        See `executorch_goldens_plugins.compare.reach.map.MappedCell`.
     """
 
     source: str

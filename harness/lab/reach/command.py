@@ -26,8 +26,6 @@ from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import FAILURE, KNOWN, Decisions
 from executorch_goldens.patches.guard import resolve
-from executorch_goldens.reach import edits
-from executorch_goldens.reach import map as maps
 from executorch_goldens.running.selection import load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import positive_float, share
@@ -37,6 +35,10 @@ from executorch_goldens.sweep.sweep import Sweep, SweepError
 from executorch_goldens.toolchains.toolchain import Toolchain, here
 from executorch_goldens.zoo.registry import zoo_of
 from executorch_goldens.zoo.variations import variations
+from executorch_goldens_plugins.compare import calls
+from executorch_goldens_plugins.compare.exporting.instrument import instrument
+from executorch_goldens_plugins.compare.reach import edits
+from executorch_goldens_plugins.compare.reach import map as maps
 from lab import pages
 from lab.guests import ZOOS
 from lab.guests.one import KNOWN_ZOOS
@@ -118,7 +120,7 @@ def record(
         options.jobs,
         tolerances=repository.tolerances,
         execute=False,
-        reach=edits.PACKAGES,
+        instrument=instrument(edits.PACKAGES),
         shortcuts=spared(),
     )
     number = 0
@@ -224,7 +226,7 @@ def kept_records(path: Path, toolchain: Toolchain) -> Iterator[building.ReachRec
 
 def there(records: Sequence[building.ReachRecord], toolchain: Toolchain) -> Iterator[building.ReachRecord]:
     """Yield the records of cells that their zoo has."""
-    sources = {each.source for each in records} & {*SOURCES, config.ARGS}
+    sources = {each.source for each in records} & {*SOURCES, calls.ARGS}
     cells = frozenset(load_cells(tuple(sorted(sources)), toolchain.release))
     yield from (each for each in records if each.source in sources and each.cell in cells)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from executorch_goldens.reach.map import MappedFunction, ReachMap
+from executorch_goldens_plugins.compare.reach.map import MappedFunction, ReachMap
 from lab.mutants.mechanical.drawing import place_of
 
 #: The package that a file is relative to for `place_of`, below site-packages.

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.reach import map as maps
-from executorch_goldens.reach.map import MappedFunction, ReachMap
 from executorch_goldens.running import core
 from executorch_goldens.settings import releases
+from executorch_goldens_plugins.compare.reach import map as maps
+from executorch_goldens_plugins.compare.reach.map import MappedFunction, ReachMap
 from lab import GOLDENS
 from lab.pages import Part
 from lab.reach import why

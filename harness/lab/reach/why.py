@@ -15,7 +15,7 @@ from typing import TypeAlias
 import msgspec
 
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.reach.map import MappedFunction, ReachMap
+from executorch_goldens_plugins.compare.reach.map import MappedFunction, ReachMap
 from lab import tables
 from lab.reach.owners import Counts, Owner
 

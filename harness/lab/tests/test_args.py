@@ -10,11 +10,10 @@ import torch
 
 from executorch_goldens.artifact import Cell, Exited, Outcome
 from executorch_goldens.exporting.data import Data
-from executorch_goldens.exporting.one_call import build
-from executorch_goldens.settings.config import ARGS
 from executorch_goldens.toolchains.toolchain import here
-from executorch_goldens.zoo import calls
-from executorch_goldens.zoo.calls import CONSTANT, SAME, CallModel, Operand
+from executorch_goldens_plugins.compare import calls
+from executorch_goldens_plugins.compare.calls import ARGS, CONSTANT, SAME, CallModel, Operand
+from executorch_goldens_plugins.compare.exporting.one_call import build
 from lab.args import drawing, trying
 from lab.args.drawing import RARE, Drawing, Family
 

@@ -11,15 +11,15 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.goldens import golden
-from executorch_goldens.reach import map as maps
 from executorch_goldens.running import core
+from executorch_goldens_plugins.compare.reach import map as maps
 from lab.__main__ import main
 from lab.core import computing
 from lab.core.computing import drawn
 from lab.core.wanted import DEAR, Source
 from tests import GOLDENS
 from tests.support.screens import screen
-from tests.unit.reach.packages import PLAIN, RAN, known, packages
+from tests.plugins.compare.reach.packages import PLAIN, RAN, known, packages
 
 A, B, C, D = (Cell("tosa-fp", name) for name in "abcd")
 MAPPED = (GOLDENS / "1.4.1" / maps.FILE).is_file()

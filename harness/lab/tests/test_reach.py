@@ -13,9 +13,9 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import ERROR
-from executorch_goldens.reach import map as maps
 from executorch_goldens.settings import config
 from executorch_goldens.toolchains.toolchain import here
+from executorch_goldens_plugins.compare.reach import map as maps
 from lab import GOLDENS, tables
 from lab.__main__ import main
 from lab.reach import building, command, owners, page, why

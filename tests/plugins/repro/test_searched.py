@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.comparing.searching import Try
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.zoo.registry import Case, load
+from executorch_goldens_plugins.compare.searching import Try
 from executorch_goldens_plugins.repro.reproduction import program_of
 from executorch_goldens_plugins.repro.searched import zoo_of
 

@@ -10,10 +10,10 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import Updating
-from executorch_goldens.reach import map as maps
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL
 from executorch_goldens.settings import releases
+from executorch_goldens_plugins.compare.reach import map as maps
 from lab.core import computing
 from lab.core.wanted import Source
 from tests import GOLDENS

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.reach import map as maps
 from executorch_goldens.running import core
 from executorch_goldens.settings import releases
+from executorch_goldens_plugins.compare.reach import map as maps
 from lab import GOLDENS, markdown, tables
 from lab.mutants.mechanical import OPERATORS, PLACES, drawing
 from lab.mutants.mechanical.drawing import Mechanical

@@ -6,10 +6,10 @@ import math
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.reach import code
-from executorch_goldens.reach.choice import choose
-from executorch_goldens.reach.edits import Edits, of_functions
-from executorch_goldens.reach.map import ReachMap
+from executorch_goldens_plugins.compare.reach import code
+from executorch_goldens_plugins.compare.reach.choice import choose
+from executorch_goldens_plugins.compare.reach.edits import Edits, of_functions
+from executorch_goldens_plugins.compare.reach.map import ReachMap
 from lab.mutants.mechanical.sites import Site
 
 #: The package that names of files are relative to, below site-packages.

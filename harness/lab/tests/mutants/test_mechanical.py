@@ -16,11 +16,12 @@ import pytest
 
 from executorch_goldens import patches
 from executorch_goldens.artifact import Artifact, Cell
-from executorch_goldens.reach import map as maps
-from executorch_goldens.reach.edits import PACKAGES
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.toolchains.toolchain import here
+from executorch_goldens_plugins.compare.exporting.instrument import instrument
+from executorch_goldens_plugins.compare.reach import map as maps
+from executorch_goldens_plugins.compare.reach.edits import PACKAGES
 from lab import tables
 from lab.mutants.mechanical import OPERATORS, PLACES, command, drawing, page
 from lab.mutants.mechanical.drawing import Mechanical
@@ -373,7 +374,7 @@ def test_a_mutant_is_killed_by_a_cell_that_runs_its_line(
     toolchain = here()
     load_zoo(("models",))
     settings = toolchain.settings(("models", command.INSTALLED), 1, execute=False)
-    (outcome,) = exported([CELL], replace(settings, reach=PACKAGES), math.inf)
+    (outcome,) = exported([CELL], replace(settings, instrument=instrument(PACKAGES)), math.inf)
     assert isinstance(outcome.result, Artifact)
     record = building.ReachRecord("models", CELL, 1.0, "", outcome.result.reach)
     reach = Reach(building.build("1.5.1", "", "2026-01-01", [record], package.parent), package.parent)

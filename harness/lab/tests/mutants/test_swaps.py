@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.errors import UsageError
-from executorch_goldens.reach import map as maps
 from executorch_goldens.toolchains.toolchain import here
+from executorch_goldens_plugins.compare.reach import map as maps
 from lab.mutants import recall, swaps
 from lab.mutants.mechanical import PLACES
 from lab.mutants.recall import REACHED, SEEN
