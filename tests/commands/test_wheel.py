@@ -7,6 +7,7 @@ has models there.
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from executorch_goldens.cli import ERROR, SAME
@@ -23,7 +25,6 @@ from executorch_goldens.files import git
 from executorch_goldens.settings import config, releases
 from executorch_goldens.toolchains import locking
 from executorch_goldens.toolchains.interpreters import find_uv
-from executorch_goldens_plugins.compare.reach import map as reach
 from tests import REPOSITORY
 from tests.commands.test_init import MODEL
 from tests.support.commands import ended, inherited
@@ -190,8 +191,10 @@ def test_the_zoo_registers_the_cases_that_it_registers_here(zoo: Path, tmp_path:
     assert replace(read, root=REPOSITORY, goldens=REPOSITORY / "goldens") == replace(
         config.load(REPOSITORY), import_from=read.import_from, sweeps=read.sweeps
     )
-    maps = [reach.read(file) for file in sorted(root.glob(f"goldens/*/{reach.FILE}"))]
-    zoos = list(dict.fromkeys([*read.search, *(source for each in maps for source in each.sources)]))
+    maps = [
+        msgspec.msgpack.decode(lzma.decompress(file.read_bytes())) for file in root.glob("goldens/*/reach.xz")
+    ]
+    zoos = sorted({source for each in maps for source in each["sources"]})
     assert len(maps) == len(releases.load().releases)
 
     def listed(repository: Path) -> str:

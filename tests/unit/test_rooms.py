@@ -22,7 +22,9 @@ PLUGINS = f"{PACKAGE}_plugins"
 #: Modules outside of rooms: words that all of them use, and the entry points.
 FLAT = 7
 SLOW = {"torch", "torchao", "executorch"}
-#: A row of CONTRIBUTING.md about a room, and a question in it: the name to look for, if any, and the file.
+#: What is between the rows about rooms and those about plugins in CONTRIBUTING.md.
+BETWEEN = "\nModules that every room may use"
+#: A row of CONTRIBUTING.md about a room or a plugin, and a question in it: the name to look for, if any, and the file.
 ROW = re.compile(r"^\| `(\w+)/` \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
 QUESTION = re.compile(r"([A-Z][^?]+\?) (?:`(\w+)` in )?`([\w./]+)`")
 #: What exporting processes, and other interpreters, run.
@@ -230,8 +232,14 @@ def test_a_run_from_the_store_waits_for_no_library_that_only_exports_need() -> N
     subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, check=True)
 
 
+def rows_of(package: str) -> list[tuple[str, str]]:
+    """Return the rows of CONTRIBUTING.md about the folders of a package, with their questions."""
+    rooms, _, plugins = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8").partition(BETWEEN)
+    return ROW.findall(rooms if package == PACKAGE else plugins)
+
+
 def test_every_room_has_one_row_of_the_map() -> None:
-    rows = ROW.findall((REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    rows = rows_of(PACKAGE)
     # What git leaves of a room that was moved has no file but what Python wrote.
     rooms = {path.parent.name for path in (HARNESS / PACKAGE).glob("*/*") if path.is_file()}
     rooms.discard("__pycache__")
@@ -246,19 +254,20 @@ def test_every_room_has_one_row_of_the_map() -> None:
     assert not upward, "move a row, or the import"
 
 
-def test_every_question_about_rooms_has_one_answer_that_is_there() -> None:
-    rows = ROW.findall((REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("package", [PACKAGE, PLUGINS])
+def test_every_question_about_rooms_has_one_answer_that_is_there(package: str) -> None:
     asked = list[str]()
-    for own, questions in rows:
+    for own, questions in rows_of(package):
         for each in questions.split("; "):
             match = QUESTION.fullmatch(each)
             assert match, f"{own}: {each}"
             question, name, file = match.groups()
-            text = (HARNESS / PACKAGE / own / file).read_text(encoding="utf-8")
+            text = (HARNESS / package / own / file).read_text(encoding="utf-8")
             assert name is None or re.search(rf"^(def |class )?{name}\b", text, re.MULTILINE), (
                 f"{own}: {each}"
             )
             asked.append(question)
+    assert asked
     assert len(asked) == len(set(asked))
 
 

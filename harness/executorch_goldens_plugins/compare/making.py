@@ -15,7 +15,7 @@ import shutil
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,7 +53,7 @@ from executorch_goldens_plugins.compare.outcome import (
     shown,
 )
 from executorch_goldens_plugins.compare.searching import ENOUGH, Search, Try, lines_run
-from executorch_goldens_plugins.compare.sides import Sides, side_by_side
+from executorch_goldens_plugins.compare.sides import Side, Sides, side_by_side
 
 #: Below the folder of a comparison: what the base made, as goldens, the results of the head, and, once both are whole,
 #: what was found of both sides.
@@ -306,6 +306,35 @@ class Comparison:
     def causes(self) -> list[Group]:
         """Return the causes of the differences."""
         return grouped(self._members)
+
+    @contextlib.contextmanager
+    def again(self, cell: Cell, zoo: str, environment: Mapping[str, str]) -> Iterator[Callable[[], str]]:
+        """Yield what exports, runs and judges a cell of another zoo on both sides, and returns its kind of difference.
+
+        Parameters
+        ----------
+        environment
+            Further variables of exporting processes, by which the zoo knows what its case is.
+        """
+        variation, both = self.variations[-1], (self.sides.base, self.sides.head)
+        releases = both[0].release, dataclasses.replace(both[1].release, pins=both[0].release.pins)
+
+        def sweep_of(side: Side) -> Sweep:
+            machine = side.settings.machine
+            machine = dataclasses.replace(machine, environment={**machine.environment, **environment})
+            settings = dataclasses.replace(side.settings, models=(zoo,), machine=machine)
+            return Sweep((), (variation,), settings, lasting=True, targets=(cell.target,))
+
+        def kind() -> str:
+            for sweep in sweeps:
+                sweep.add(cell, (variation,))
+            of_base, of_head = (sweep.outcomes(cell, (variation,)) for sweep in sweeps)
+            base = Made.from_outcomes(of_base, releases[0])
+            return kind_of(base, Made.from_outcomes(of_head, releases[1], base.record))
+
+        sweeps = tuple(map(sweep_of, both))
+        with side_by_side(*sweeps):
+            yield kind
 
     def _search(self, search: Search, seconds: float, results: Results) -> None:
         """Judge models that differ until one is worse, a few are no worse, or the time is over; keep the worst one."""

@@ -82,6 +82,12 @@ class Try:
     def cell(self) -> Cell:
         return Cell(self.target, changed_name(self.case.name, self.changes))
 
+    def made(self) -> Case:
+        """Return it as a case, in a process that may import torch."""
+        from executorch_goldens_plugins.compare.exporting.changing import changed
+
+        return changed(self.case, self.changes)
+
     @property
     def line(self) -> str:
         """The call that keeps it in a module of a zoo."""

@@ -5,23 +5,20 @@ from __future__ import annotations
 import logging
 import tempfile
 import time
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files.wording import count
-from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.targets import TARGETS
-from executorch_goldens_plugins.compare.making import Comparison
-from executorch_goldens_plugins.compare.outcome import Made, kind_of
 from executorch_goldens_plugins.compare.page import Column
-from executorch_goldens_plugins.compare.searching import Try
-from executorch_goldens_plugins.compare.sides import Side, side_by_side
 from executorch_goldens_plugins.repro import candidate
 from executorch_goldens_plugins.repro.reproduction import program_of
 
 if TYPE_CHECKING:
+    from executorch_goldens_plugins.compare.making import Comparison
+    from executorch_goldens_plugins.compare.searching import Try
     from executorch_goldens_plugins.repro.program import GraphProgram
 
 #: Seconds after which no further program is tried.
@@ -32,7 +29,6 @@ FILE = "found.py"
 
 def shrunk(comparison: Comparison) -> Column | None:
     """Return where a smaller model is; None where the search found none."""
-    from executorch_goldens_plugins.compare.exporting.changing import changed
     from executorch_goldens_plugins.repro.program import NoProgramError
     from executorch_goldens_plugins.repro.shrink import shrink
 
@@ -42,14 +38,23 @@ def shrunk(comparison: Comparison) -> Column | None:
     # What torch logs of its imports is nothing of a comparison.
     logging.disable(logging.WARNING)
     try:
-        program = program_of(changed(model.case, model.changes), model.target, "example")
+        program = program_of(model.made(), model.target, "example")
     except NoProgramError as error:
         return _column([f"{model.cell} is not made smaller: {error}"])
     finally:
         logging.disable(logging.NOTSET)
+    (found,) = (each for each in comparison.found if each.cell == model.cell)
     with tempfile.TemporaryDirectory(prefix="goldens-found-") as folder:
-        trial = Trial(comparison, model, folder)
-        with side_by_side(trial.base, trial.head):
+        written = Path(folder, "candidate.py")
+        environment = {
+            candidate.FILE: str(written),
+            candidate.ORIGIN: model.case.name,
+            candidate.ZOOS: model.case.module,
+            candidate.QUANTIZATION: model.case.quantization,
+        }
+        cell = Cell(model.target, candidate.NAME)
+        with comparison.again(cell, candidate.__name__, environment) as exported:
+            trial = Trial(found.kind, exported, written)
             if not trial.shows(program):
                 return _column([f"{model.cell} is not made smaller: its exported graph shows something else"])
             small = shrink(program, trial.shows)
@@ -65,31 +70,14 @@ def _column(lines: list[str]) -> Column:
 
 
 class Trial:
-    """Programs exported, run and judged on both sides of a comparison."""
+    """Programs exported, run and judged on both sides of a comparison: see `Comparison.again`."""
 
-    def __init__(self, comparison: Comparison, model: Try, folder: str) -> None:
-        (found,) = (each for each in comparison.found if each.cell == model.cell)
-        self.kind = found.kind
-        self.cell = Cell(model.target, candidate.NAME)
-        self.file = Path(folder, "candidate.py")
-        self.variation = comparison.variations[-1]
-        self.environment = {
-            candidate.FILE: str(self.file),
-            candidate.ORIGIN: model.case.name,
-            candidate.ZOOS: model.case.module,
-            candidate.QUANTIZATION: model.case.quantization,
-        }
-        both = (comparison.sides.base, comparison.sides.head)
-        self.releases = both[0].release, replace(both[1].release, pins=both[0].release.pins)
-        self.base, self.head = map(self._sweep, both)
+    def __init__(self, kind: str, exported: Callable[[], str], file: Path) -> None:
+        self.kind = kind
+        self.exported = exported
+        self.file = file
         self.tried = 0
         self.end = time.monotonic() + LONGEST
-
-    def _sweep(self, side: Side) -> Sweep:
-        machine = side.settings.machine
-        machine = replace(machine, environment={**machine.environment, **self.environment})
-        settings = replace(side.settings, models=(candidate.__name__,), machine=machine)
-        return Sweep((), (self.variation,), settings, lasting=True, targets=(self.cell.target,))
 
     def shows(self, program: GraphProgram) -> bool:
         """Return whether a program differs in the way that was found; False once the time is over."""
@@ -97,11 +85,7 @@ class Trial:
             return False
         self.tried += 1
         self.file.write_text(program.file(), encoding="utf-8")
-        for sweep in (self.base, self.head):
-            sweep.add(self.cell, (self.variation,))
-        of_base, of_head = (sweep.outcomes(self.cell, (self.variation,)) for sweep in (self.base, self.head))
-        base = Made.from_outcomes(of_base, self.releases[0])
-        return kind_of(base, Made.from_outcomes(of_head, self.releases[1], base.record)) == self.kind
+        return self.exported() == self.kind
 
 
 def zoo_of(program: GraphProgram, model: Try) -> str:

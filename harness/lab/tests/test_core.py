@@ -18,8 +18,8 @@ from lab.core import computing
 from lab.core.computing import drawn
 from lab.core.wanted import DEAR, Source
 from tests import GOLDENS
-from tests.support.screens import screen
 from tests.plugins.compare.reach.packages import PLAIN, RAN, known, packages
+from tests.support.screens import screen
 
 A, B, C, D = (Cell("tosa-fp", name) for name in "abcd")
 MAPPED = (GOLDENS / "1.4.1" / maps.FILE).is_file()

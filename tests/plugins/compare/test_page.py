@@ -29,10 +29,10 @@ from executorch_goldens_plugins.compare.reach.code import Statement
 from executorch_goldens_plugins.compare.reach.edits import CodeEdit, Edits, between
 from executorch_goldens_plugins.compare.sides import Sides
 from tests import GOLDENS
+from tests.plugins.compare.reach.packages import FOLD, PLAIN, RAN, known, packages
 from tests.support.making import GRAPH, failure, lowered, outcomes, with_texts
 from tests.support.screens import screen
 from tests.support.verdicts import verdict
-from tests.plugins.compare.reach.packages import FOLD, PLAIN, RAN, known, packages
 
 RELEASE = releases.load().releases["1.5.1"]
 

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from executorch_goldens_plugins.compare.exporting import one_call, rewriting
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.zoo.registry import CASES, Case, ZooError, changed_name
 from executorch_goldens.zoo.targets import TARGETS
 from executorch_goldens_plugins.compare.calls import ARGS, AS_IT_IS, borrowed, is_borrowing, read
+from executorch_goldens_plugins.compare.exporting import one_call, rewriting
 from executorch_goldens_plugins.compare.exporting.rewriting import NotChangedError
 
 Change = Callable[[Example], Example]

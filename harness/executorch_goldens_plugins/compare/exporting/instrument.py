@@ -17,7 +17,9 @@ def instrument(
     reach: Sequence[str], probes: Mapping[str, tuple[str, tuple[str, ...]]] | None = None
 ) -> exports.Instrumentation | None:
     """Return the settings that record lines, and compare functions; None where there is no file to look at."""
-    return exports.Instrumentation(f"{__name__}:SourceInstrument", tuple(reach), probes or {}) if reach else None
+    return (
+        exports.Instrumentation(f"{__name__}:SourceInstrument", tuple(reach), probes or {}) if reach else None
+    )
 
 
 class SourceInstrument(observing.Instrument):

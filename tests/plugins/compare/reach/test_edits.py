@@ -12,7 +12,6 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens_plugins.compare.reach.answer import Answer, answer
 from executorch_goldens_plugins.compare.reach.choice import BEGINNING, around, choose, choose_pass
 from executorch_goldens_plugins.compare.reach.edits import CodeEdit, Edits, between
-from tests.support.screens import screen
 from tests.plugins.compare.reach.packages import (
     FILE,
     FOLD,
@@ -27,6 +26,7 @@ from tests.plugins.compare.reach.packages import (
     known,
     packages,
 )
+from tests.support.screens import screen
 
 
 @pytest.fixture
