@@ -671,7 +671,7 @@ class Artifact:
     twins
         Results of further processes for the same request that began with the same memory; see `running.factors`.
     reach
-        Lines that ran of the files of `Instrumentation.reach`, the first of each statement; negative for a false ``if``.
+        Lines that ran of files of `Instrumentation.reach`: the first of each statement, negative for a false ``if``.
     probes
         The functions of `Instrumentation.probes` that ran, and those of which that is not known.
     """

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 import torch
 
-from executorch_goldens.exporting import args, changing, one_call, rewriting
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.sweep.messages import ExportRequest
@@ -18,6 +17,7 @@ from executorch_goldens.sweep.worker import requested_case
 from executorch_goldens.zoo.registry import CASES, Case, ZooError
 from executorch_goldens_plugins.compare import calls
 from executorch_goldens_plugins.compare.calls import CHANGING
+from executorch_goldens_plugins.compare.exporting import args, changing, one_call, rewriting
 from executorch_goldens_plugins.compare.exporting.changing import CHANGES, NotChangedError, changed
 
 X = torch.arange(24.0).reshape(2, 3, 4)
