@@ -26,8 +26,8 @@ from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
 from executorch_goldens.commands import compare as command
 from executorch_goldens.comparing import sides
 from executorch_goldens.comparing.asked import Asked
-from executorch_goldens.comparing.making import DATA, MARK, Comparison, alone, clear
-from executorch_goldens.comparing.page import ComparedSides, ComparisonPage
+from executorch_goldens.comparing.making import Comparison, alone, clear
+from executorch_goldens.comparing.page import ComparisonPage
 from executorch_goldens.comparing.sides import Side, Sides
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files.plain import plain
@@ -36,6 +36,7 @@ from executorch_goldens.goldens.findings import Fault
 from executorch_goldens.patches import PATCHES
 from executorch_goldens.reach import map as maps
 from executorch_goldens.reach.edits import between
+from executorch_goldens.results.compared import DATA, MARK, ComparedSides
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import Config

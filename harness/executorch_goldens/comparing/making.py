@@ -25,10 +25,8 @@ import msgspec
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.causes.groups import Group, Member, grouped, member
 from executorch_goldens.comparing.outcome import (
-    KINDS,
     NO_WORSE,
     RIGHT,
-    SAME,
     Made,
     decided,
     kind_of,
@@ -36,7 +34,7 @@ from executorch_goldens.comparing.outcome import (
     shown,
 )
 from executorch_goldens.comparing.searching import ENOUGH, Search, Try, lines_run
-from executorch_goldens.comparing.sides import Sides, side_by_side
+from executorch_goldens.comparing.sides import Sides
 from executorch_goldens.errors import HarnessError, UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.os_errors import as_user_error
@@ -45,6 +43,7 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.goldens.rendering import decoding_once
 from executorch_goldens.results import provenance
+from executorch_goldens.results.compared import ARTIFACTS, DATA, KINDS, MARK, RESULTS, SAME, Tally
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
 from executorch_goldens.running.progress import LIVE_INTERVAL, MOST_LINES, Progress, Pulse, duration, forever
@@ -52,20 +51,16 @@ from executorch_goldens.settings import config
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.seconds import Seconds
 from executorch_goldens.sweep.store import Store
-from executorch_goldens.sweep.sweep import Sweep, worth_warming
+from executorch_goldens.sweep.sweep import Sweep, side_by_side, worth_warming
+from executorch_goldens.words.kinds import WORDS
 from executorch_goldens.zoo.variations import MOST, Variation, named, variations
 
-#: Below the folder of a comparison: what the base made, as goldens, the results of the head, and, once both are whole,
-#: what was found of both sides.
-ARTIFACTS, RESULTS, DATA = "base", "head", "compare.json"
 #: Part of the time after which no cell is waited for as long as none differs: the rest is for a search.
 SHARE = 0.75
 #: Models that differ and are no worse, after which a search ends.
 MOST_NO_WORSE = 3
 #: Cells that fail on both sides in one way, and are most of those compared, after which a comparison ends.
 MOST_ALIKE_FAILING = 10
-#: Says that a folder is one of a comparison.
-MARK = "compare.txt"
 
 
 @dataclass(frozen=True)
@@ -76,43 +71,6 @@ class Compared:
     kind: str
     base: Made
     head: Made
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Exports of a comparison, on both sides.
-
-    Attributes
-    ----------
-    made
-        All that came to an end, those from the store included.
-    reused, searched
-        Number of these that are from the store, and of models that a search tried.
-    core_seconds
-        Processor time of those that are not from the store, and of those that were stopped when the time was over.
-    slowness
-        How many times as long these took as on an idle machine: their wall time by their processor time. 1 where none
-        was made.
-    """
-
-    made: int
-    reused: int
-    searched: int
-    core_seconds: float
-    slowness: float
-
-    @classmethod
-    def from_sweeps(cls, sweeps: Sequence[Sweep], searching: Sequence[Sweep]) -> Tally:
-        """Return those of all sweeps, the ones of a search among them."""
-        every = (*sweeps, *searching)
-        computed, waited = sum(each.core_seconds for each in every), sum(each.waited for each in every)
-        return cls(
-            sum(len(each.ended) + each.reused for each in every),
-            sum(each.reused for each in every),
-            sum(len(each.ended) + each.reused for each in searching),
-            round(computed, 1),
-            round(1.0 + max(waited, 0.0) / computed, 1) if computed else 1.0,
-        )
 
 
 class _Exports:
@@ -202,7 +160,7 @@ class Comparison:
     @property
     def exports(self) -> Tally:
         """The exports of both sides."""
-        return Tally.from_sweeps(self.sweeps, self.searched.sweeps if self.searched is not None else ())
+        return tally(self.sweeps, self.searched.sweeps if self.searched is not None else ())
 
     @functools.cached_property
     def reuses(self) -> tuple[Reuse, ...]:
@@ -303,6 +261,17 @@ class Comparison:
         """Return the cells that are not identical."""
         return [each for each in self.found if each.kind != SAME]
 
+    def judged(self, of_base: Sequence[Outcome], of_head: Sequence[Outcome]) -> tuple[Made, Made]:
+        """Judge what both sides made of a cell: the head is compared with the base."""
+        # Texts of the head name the versions of the base: that these differ is no difference of a cell.
+        release = dataclasses.replace(self.sides.head.release, pins=self.sides.base.release.pins)
+        old = Made.from_outcomes(of_base, self.sides.base.release)
+        return old, Made.from_outcomes(of_head, release, old.record)
+
+    def kind(self, of_base: Sequence[Outcome], of_head: Sequence[Outcome]) -> str:
+        """Return the kind of difference of what both sides made of a cell."""
+        return kind_of(*self.judged(of_base, of_head))
+
     def causes(self) -> list[Group]:
         """Return the causes of the differences."""
         return grouped(self._members)
@@ -318,14 +287,14 @@ class Comparison:
             pulse.erase()
             models[model.cell] = model
             for cell, base, head in self._exported(search.sides, (model.cell,)):
-                self._compare(cell, base, head, results, lambda made, _: made.state == RIGHT)
+                self._compare(cell, base, head, results, lambda made, _: made.is_right)
             found = [each for each in self.found[known:] if each.kind != SAME]
             if len(found) == MOST_NO_WORSE or any(each.kind not in NO_WORSE for each in found):
                 break
         pulse.erase()
         search.sweeps += self.sweeps[sweeps:]
         del self.sweeps[sweeps:]
-        worst = min(found, key=lambda each: list(KINDS).index(each.kind), default=None)
+        worst = min(found, key=lambda each: KINDS.index(each.kind), default=None)
         self.found[known:] = [worst] if worst is not None else []
         if worst is not None:
             self.model = models[worst.cell]
@@ -360,16 +329,13 @@ class Comparison:
         wanted: Callable[[Made, Sequence[Outcome]], bool],
     ) -> None:
         """Judge a cell on both sides, and keep what differs."""
-        # Its texts name the versions of the base: that these differ is no difference of a cell.
-        release = dataclasses.replace(self.sides.head.release, pins=self.sides.base.release.pins)
 
         def judged(*variations: Variation) -> tuple[Sequence[Outcome], Made, Made]:
             """Judge both sides, under further variations if there are any: both export at the same time."""
             for each in (base, head) if variations else ():
                 each.ask(variations)
             of_base, of_head = base.outcomes(), head.outcomes()
-            old = Made.from_outcomes(of_base, self.sides.base.release)
-            return of_head, old, Made.from_outcomes(of_head, release, old.record)
+            return of_head, *self.judged(of_base, of_head)
 
         of_head, old, new = judged()
         if not wanted(old, base.outcomes()):
@@ -383,11 +349,10 @@ class Comparison:
         self._note_lines(of_head)
         if old.record is not None:
             # The head is compared with it as with goldens of its own release.
-            golden.write(
-                golden.file_of(self.folder / ARTIFACTS / release.version, cell), old.record, kept=True
-            )
+            root = self.folder / ARTIFACTS / self.sides.head.release.version
+            golden.write(golden.file_of(root, cell), old.record, kept=True)
         if compared.kind != SAME:
-            self._say_at_once(f"{KINDS[compared.kind]}: {cell}: {shown(old, new)}".rstrip(": "))
+            self._say_at_once(f"{WORDS[compared.kind]}: {cell}: {shown(old, new)}".rstrip(": "))
             made = results.keep(cell, of_head)
             proposal = results.propose(new.verdict, new.record, old.record, self.came, new.accuracy)
             records = (old.record, new.record, made)
@@ -498,6 +463,19 @@ class Comparison:
                 else:
                     progress.show(head)
         progress.erase()
+
+
+def tally(sweeps: Sequence[Sweep], searching: Sequence[Sweep]) -> Tally:
+    """Return the exports of all sweeps, the ones of a search among them."""
+    every = (*sweeps, *searching)
+    computed, waited = sum(each.core_seconds for each in every), sum(each.waited for each in every)
+    return Tally(
+        sum(len(each.ended) + each.reused for each in every),
+        sum(each.reused for each in every),
+        sum(len(each.ended) + each.reused for each in searching),
+        round(computed, 1),
+        round(1.0 + max(waited, 0.0) / computed, 1) if computed else 1.0,
+    )
 
 
 def twice(varied: Sequence[Variation]) -> tuple[Variation, ...]:

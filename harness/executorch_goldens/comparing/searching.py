@@ -18,12 +18,13 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
-from executorch_goldens.comparing.outcome import RIGHT, SAME, Made, decided, kind_of
-from executorch_goldens.comparing.sides import Side, Sides, side_by_side
+from executorch_goldens.comparing.outcome import Made, decided, kind_of
+from executorch_goldens.comparing.sides import Side, Sides
 from executorch_goldens.files.wording import count
 from executorch_goldens.reach.choice import turns
+from executorch_goldens.results.compared import SAME
 from executorch_goldens.running.progress import duration
-from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.sweep.sweep import Sweep, side_by_side
 from executorch_goldens.zoo.calls import CallModel, borrowed, borrowing, by_operator, is_borrowing, read
 from executorch_goldens.zoo.registry import AS_IT_IS, NAME_PATTERN, Case, changed_name
 from executorch_goldens.zoo.variations import Variation
@@ -524,7 +525,7 @@ class _Pair:
     def differs(self, model: Try, of_head: Outcome, walk: SearchOrder) -> bool:
         """Return whether the base lowers a model, and to something else than the head."""
         base = Made.from_outcomes([self.take(self.base, model)], self.of_base)
-        if base.state != RIGHT:
+        if not base.is_right:
             walk.tell(model, NOTHING, failed=True)
             return False
         return kind_of(base, Made.from_outcomes([of_head], self.release, base.record)) != SAME

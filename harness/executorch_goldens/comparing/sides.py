@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,7 +10,6 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.running.selection import load_cells, require_flatc
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.settings.releases import Release
-from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.toolchains.toolchain import Fit, Toolchain
 
 
@@ -115,11 +113,3 @@ def fitting(
             left_out.append(f"left out on both sides: {kind} {name}: {'; '.join(why)}")
         else:
             yield name
-
-
-@contextlib.contextmanager
-def side_by_side(base: Sweep, head: Sweep) -> Iterator[None]:
-    """Let the sweeps of both sides run, and share the processors; end both."""
-    base.partner, head.partner = head, base
-    with base, head:
-        yield

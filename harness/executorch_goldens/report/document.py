@@ -22,7 +22,6 @@ from markupsafe import Markup
 from packaging.version import Version
 
 from executorch_goldens.causes.groups import Group, Member
-from executorch_goldens.comparing.outcome import SAME
 from executorch_goldens.diff.drift import Drift
 from executorch_goldens.diff.edits import KINDS
 from executorch_goldens.errors import CommandError
@@ -32,6 +31,7 @@ from executorch_goldens.goldens.quantities import QUANTITIES
 from executorch_goldens.report import cell
 from executorch_goldens.report.gathering import CellResult, Gathered
 from executorch_goldens.report.grid import counted, grid, legend
+from executorch_goldens.results.compared import SAME
 from executorch_goldens.results.rows import KNOWN
 from executorch_goldens.review import listing
 from executorch_goldens.review.decisions import ACCEPTED, REJECTED, THREAD, TRACKER

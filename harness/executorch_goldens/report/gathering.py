@@ -10,8 +10,6 @@ from pathlib import Path
 from executorch_goldens.artifact import Cell
 from executorch_goldens.causes.groups import Group, Member, grouped, read_members
 from executorch_goldens.causes.standing import Standing
-from executorch_goldens.comparing.making import ARTIFACTS, DATA, MARK
-from executorch_goldens.comparing.page import ComparedCell, ComparedSides
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden
@@ -22,6 +20,7 @@ from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.judging.verdict import DISAGREEING
 from executorch_goldens.report.rereading import Rereading
 from executorch_goldens.results import merging, proposals
+from executorch_goldens.results.compared import ARTIFACTS, DATA, MARK, ComparedCell, ComparedSides
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.rows import ResultRow
 from executorch_goldens.review.decisions import ReviewDecisions, decisions

@@ -7,6 +7,7 @@ environment's.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import os
@@ -725,6 +726,14 @@ class Sweep:
         self.schedule.add(
             Job(next(self.numbers), job.cell, job.variation, again=True) for job in reversed(jobs)
         )
+
+
+@contextlib.contextmanager
+def side_by_side(one: Sweep, other: Sweep) -> Iterator[None]:
+    """Let two sweeps run, and share the processors; end both."""
+    one.partner, other.partner = other, one
+    with one, other:
+        yield
 
 
 def worth_warming(cells: Collection[Cell]) -> set[str]:

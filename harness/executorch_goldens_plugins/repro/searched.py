@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.comparing.making import Comparison
-from executorch_goldens.comparing.outcome import Made, kind_of
-from executorch_goldens.comparing.page import Column
-from executorch_goldens.comparing.searching import Try
-from executorch_goldens.comparing.sides import Side, side_by_side
 from executorch_goldens.files.wording import count
-from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.results.compared import Column
+from executorch_goldens.sweep.sweep import Sweep, side_by_side
 from executorch_goldens.zoo.targets import TARGETS
 from executorch_goldens_plugins.repro import candidate
 from executorch_goldens_plugins.repro.reproduction import program_of
 
 if TYPE_CHECKING:
+    from executorch_goldens.comparing.making import Comparison
+    from executorch_goldens.comparing.searching import Try
+    from executorch_goldens.comparing.sides import Side
     from executorch_goldens_plugins.repro.program import GraphProgram
 
 #: Seconds after which no further program is tried.
@@ -68,6 +67,7 @@ class Trial:
     """Programs exported, run and judged on both sides of a comparison."""
 
     def __init__(self, comparison: Comparison, model: Try, folder: str) -> None:
+        self.comparison = comparison
         (found,) = (each for each in comparison.found if each.cell == model.cell)
         self.kind = found.kind
         self.cell = Cell(model.target, candidate.NAME)
@@ -79,9 +79,7 @@ class Trial:
             candidate.ZOOS: model.case.module,
             candidate.QUANTIZATION: model.case.quantization,
         }
-        both = (comparison.sides.base, comparison.sides.head)
-        self.releases = both[0].release, replace(both[1].release, pins=both[0].release.pins)
-        self.base, self.head = map(self._sweep, both)
+        self.base, self.head = map(self._sweep, (comparison.sides.base, comparison.sides.head))
         self.tried = 0
         self.end = time.monotonic() + LONGEST
 
@@ -100,8 +98,7 @@ class Trial:
         for sweep in (self.base, self.head):
             sweep.add(self.cell, (self.variation,))
         of_base, of_head = (sweep.outcomes(self.cell, (self.variation,)) for sweep in (self.base, self.head))
-        base = Made.from_outcomes(of_base, self.releases[0])
-        return kind_of(base, Made.from_outcomes(of_head, self.releases[1], base.record)) == self.kind
+        return self.comparison.kind(of_base, of_head) == self.kind
 
 
 def zoo_of(program: GraphProgram, model: Try) -> str:

@@ -22,8 +22,6 @@ from executorch_goldens.comparing import page
 from executorch_goldens.comparing.making import Compared
 from executorch_goldens.comparing.outcome import (
     ALLOWED,
-    KINDS,
-    SAME,
     UNREACHED,
     Made,
     decided,
@@ -35,6 +33,7 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.findings import Fails
 from executorch_goldens.goldens.record import MANIFEST, Record
+from executorch_goldens.results.compared import KINDS, SAME
 from executorch_goldens.settings import releases
 from tests import REPOSITORY
 from tests.support.making import (

@@ -14,7 +14,7 @@ from executorch_goldens.artifact import Cell, Failure
 from executorch_goldens.causes.groups import Group, Member
 from executorch_goldens.comparing.asked import Asked
 from executorch_goldens.comparing.making import Compared, Comparison
-from executorch_goldens.comparing.outcome import SAME, Made, kind_of
+from executorch_goldens.comparing.outcome import Made, kind_of
 from executorch_goldens.comparing.page import ComparisonPage
 from executorch_goldens.comparing.sides import Sides
 from executorch_goldens.diff.difference import Difference
@@ -25,6 +25,7 @@ from executorch_goldens.goldens.record import MANIFEST
 from executorch_goldens.reach.choice import choose
 from executorch_goldens.reach.code import Statement
 from executorch_goldens.reach.edits import CodeEdit, Edits, between
+from executorch_goldens.results.compared import SAME
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo.targets import BUILD
