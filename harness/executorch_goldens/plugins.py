@@ -53,7 +53,7 @@ class Option:
         ``module:name`` of what is called where the option is given. Of ``run``, a class of
         `executorch_goldens.running.additions.Addition`, with the option and its value. Of ``compare``, a function that
         takes the `executorch_goldens_plugins.compare.making.Comparison` and returns a
-        `executorch_goldens_plugins.compare.page.Column`, or None.
+        `executorch_goldens.results.compared.Column`, or None.
     """
 
     command: str

@@ -15,12 +15,19 @@ from executorch_goldens.goldens import findings
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.findings import Fault
 from executorch_goldens.judging.attribution import Attribution
+from executorch_goldens.results.compared import (
+    KINDS,
+    SAME,
+    ComparedCell,
+    ComparedReach,
+    ComparedSide,
+    ComparedSides,
+    Tally,
+)
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Diverged, Reported, ResultRow
-from executorch_goldens_plugins.compare.making import Tally
-from executorch_goldens_plugins.compare.outcome import KINDS, SAME
-from executorch_goldens_plugins.compare.page import ComparedCell, ComparedReach, ComparedSide, ComparedSides
+from executorch_goldens.words.kinds import WORDS
 from lab import markdown
 from lab.args.table import Came, OperatorTable, Step, TableRow, TriedOn
 from lab.pages import Part
@@ -54,7 +61,7 @@ def _kinds() -> Iterator[str]:
     """Yield the kinds of difference of a comparison, the worst first."""
     yield ""
     yield from markdown.head(("kind", "is"))
-    yield from (markdown.row((f"`{kind}`", words)) for kind, words in {**KINDS, SAME: "identical"}.items())
+    yield from (markdown.row((f"`{kind}`", WORDS[kind])) for kind in (*KINDS, SAME))
     yield ""
 
 

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 from executorch_goldens import cli
-from executorch_goldens_plugins.compare.making import DATA as FILE
-from executorch_goldens_plugins.compare.making import RESULTS
-from executorch_goldens_plugins.compare.outcome import KINDS
-from executorch_goldens_plugins.compare.page import BAD_ON_BOTH, ComparedSides
+from executorch_goldens.results.compared import DATA as FILE
+from executorch_goldens.results.compared import RESULTS, ComparedSides
+from executorch_goldens.words.kinds import WORDS
 from tests import DATA
 from tests.commands.test_report import HOSTILE, refused, report
 from tests.support.browsing import Reader
@@ -85,20 +84,19 @@ def test_cells_stand_by_kind_newly_wrong_first_and_wrong_on_both_sides_after_all
 ) -> None:
     data = ComparedSides.load(MIXED)
     number = Counter(cell.shown_as for cell in data.cells.values())
-    words = {**KINDS, "both": BAD_ON_BOTH, "identical": "identical"}
     assert {"wrong", "unstable", "at-times", "fails", "different", "both", "identical"} <= number.keys()
-    wanted = [kind for kind in words if number[kind]]
-    assert reader.texts(".grid tr.target") == [words[kind] for kind in wanted]
+    wanted = [kind for kind in WORDS if number[kind]]
+    assert reader.texts(".grid tr.target") == [WORDS[kind] for kind in wanted]
     for kind in wanted:
         button = reader.page.locator(f"button[data-verdict='{kind}']")
-        assert button.inner_text().endswith(f"{words[kind]} {number[kind]}")
+        assert button.inner_text().endswith(f"{WORDS[kind]} {number[kind]}")
     wrong = reader.page.locator(".grid tbody").first.locator("tr:not(.target) th").all_text_contents()
     assert sorted(wrong) == sorted(name for name, cell in data.cells.items() if cell.kind == "wrong")
     assert len(reader.texts(".grid td a")) == len(data.cells)
     # The causes, in the same order.
     chips = [chip.split(" ", 2)[2] for chip in reader.texts(".causes li .verdict:first-child")]
-    assert chips == sorted(chips, key=[*words.values()].index)
-    assert chips[0] == words["wrong"]
+    assert chips == sorted(chips, key=[*WORDS.values()].index)
+    assert chips[0] == WORDS["wrong"]
 
 
 def test_the_page_of_a_cell_has_what_was_found_on_both_sides(reader: Reader) -> None:

@@ -20,12 +20,11 @@ from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.judging.verdict import DISAGREEING
 from executorch_goldens.report.rereading import Rereading
 from executorch_goldens.results import merging, proposals
+from executorch_goldens.results.compared import ARTIFACTS, DATA, MARK, ComparedCell, ComparedSides
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.rows import ResultRow
 from executorch_goldens.review.decisions import ReviewDecisions, decisions
 from executorch_goldens.settings.config import Config
-from executorch_goldens_plugins.compare.making import ARTIFACTS, DATA, MARK
-from executorch_goldens_plugins.compare.page import ComparedCell, ComparedSides
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from executorch_goldens.goldens.labels import OF_RUN
 from executorch_goldens.goldens.quantities import QUANTITIES
 from executorch_goldens.report.gathering import CellResult, Gathered
+from executorch_goldens.results.compared import BOTH, KINDS, SAME
 from executorch_goldens.results.rows import ALLOWED, KNOWN
 from executorch_goldens.review.decisions import ACCEPTED, REJECTED
-from executorch_goldens_plugins.compare.outcome import KINDS, SAME
-from executorch_goldens_plugins.compare.page import BAD_ON_BOTH, BOTH
+from executorch_goldens.words.kinds import WORDS
 
 #: The sign of each verdict, which says in black and white what the colour says; those that matter most first.
 SIGNS = {
@@ -37,9 +37,8 @@ SIGNS = {
     ALLOWED: "→",
     "stable": "·",
 }
-#: Kinds of difference in words, and their signs, in the order of `KINDS`.
-WORDS = {**KINDS, BOTH: BAD_ON_BOTH, SAME: "identical"}
-SIGNS_OF_KINDS = dict(zip(WORDS, "✗≁≈!?‽▲▲▲±ΔΔΔ↦⇅✓=·", strict=True))
+#: Signs of the kinds of difference.
+SIGNS_OF_KINDS = dict(zip((*KINDS, BOTH, SAME), "✗≁≈!?‽▲▲▲±ΔΔΔ↦⇅✓=·", strict=True))
 
 
 def grid(gathered: Gathered) -> dict[str, Any]:
@@ -79,7 +78,7 @@ def _cell(found: CellResult, gathered: Gathered) -> list[Any]:
     ]
 
 
-def legend(gathered: Gathered) -> tuple[dict[str, str], dict[str, str]]:
+def legend(gathered: Gathered) -> tuple[dict[str, str], Mapping[str, str]]:
     """Return signs of what a report counts, the worst first and last what needs no look, and words for some of it."""
     return (SIGNS, {}) if gathered.compared is None else (SIGNS_OF_KINDS, WORDS)
 

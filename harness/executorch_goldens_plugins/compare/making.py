@@ -32,6 +32,7 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.goldens.rendering import decoding_once
 from executorch_goldens.results import provenance
+from executorch_goldens.results.compared import ARTIFACTS, DATA, KINDS, MARK, RESULTS, SAME, Tally
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
 from executorch_goldens.running.progress import LIVE_INTERVAL, MOST_LINES, Progress, Pulse, duration, forever
@@ -40,12 +41,11 @@ from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.seconds import Seconds
 from executorch_goldens.sweep.store import Store
 from executorch_goldens.sweep.sweep import Sweep, worth_warming
+from executorch_goldens.words.kinds import WORDS
 from executorch_goldens.zoo.variations import MOST, Variation, named, variations
 from executorch_goldens_plugins.compare.outcome import (
-    KINDS,
     NO_WORSE,
     RIGHT,
-    SAME,
     Made,
     decided,
     kind_of,
@@ -55,17 +55,12 @@ from executorch_goldens_plugins.compare.outcome import (
 from executorch_goldens_plugins.compare.searching import ENOUGH, Search, Try, lines_run
 from executorch_goldens_plugins.compare.sides import Side, Sides, side_by_side
 
-#: Below the folder of a comparison: what the base made, as goldens, the results of the head, and, once both are whole,
-#: what was found of both sides.
-ARTIFACTS, RESULTS, DATA = "base", "head", "compare.json"
 #: Part of the time after which no cell is waited for as long as none differs: the rest is for a search.
 SHARE = 0.75
 #: Models that differ and are no worse, after which a search ends.
 MOST_NO_WORSE = 3
 #: Cells that fail on both sides in one way, and are most of those compared, after which a comparison ends.
 MOST_ALIKE_FAILING = 10
-#: Says that a folder is one of a comparison.
-MARK = "compare.txt"
 
 
 @dataclass(frozen=True)
@@ -76,43 +71,6 @@ class Compared:
     kind: str
     base: Made
     head: Made
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Exports of a comparison, on both sides.
-
-    Attributes
-    ----------
-    made
-        All that came to an end, those from the store included.
-    reused, searched
-        Number of these that are from the store, and of models that a search tried.
-    core_seconds
-        Processor time of those that are not from the store, and of those that were stopped when the time was over.
-    slowness
-        How many times as long these took as on an idle machine: their wall time by their processor time. 1 where none
-        was made.
-    """
-
-    made: int
-    reused: int
-    searched: int
-    core_seconds: float
-    slowness: float
-
-    @classmethod
-    def from_sweeps(cls, sweeps: Sequence[Sweep], searching: Sequence[Sweep]) -> Tally:
-        """Return those of all sweeps, the ones of a search among them."""
-        every = (*sweeps, *searching)
-        computed, waited = sum(each.core_seconds for each in every), sum(each.waited for each in every)
-        return cls(
-            sum(len(each.ended) + each.reused for each in every),
-            sum(each.reused for each in every),
-            sum(len(each.ended) + each.reused for each in searching),
-            round(computed, 1),
-            round(1.0 + max(waited, 0.0) / computed, 1) if computed else 1.0,
-        )
 
 
 class _Exports:
@@ -202,7 +160,7 @@ class Comparison:
     @property
     def exports(self) -> Tally:
         """The exports of both sides."""
-        return Tally.from_sweeps(self.sweeps, self.searched.sweeps if self.searched is not None else ())
+        return tally(self.sweeps, self.searched.sweeps if self.searched is not None else ())
 
     @functools.cached_property
     def reuses(self) -> tuple[Reuse, ...]:
@@ -303,6 +261,13 @@ class Comparison:
         """Return the cells that are not identical."""
         return [each for each in self.found if each.kind != SAME]
 
+    def judged(self, of_base: Sequence[Outcome], of_head: Sequence[Outcome]) -> tuple[Made, Made]:
+        """Judge what both sides made of a cell: the head is compared with the base."""
+        # Texts of the head name the versions of the base: that these differ is no difference of a cell.
+        release = dataclasses.replace(self.sides.head.release, pins=self.sides.base.release.pins)
+        old = Made.from_outcomes(of_base, self.sides.base.release)
+        return old, Made.from_outcomes(of_head, release, old.record)
+
     def causes(self) -> list[Group]:
         """Return the causes of the differences."""
         return grouped(self._members)
@@ -316,8 +281,7 @@ class Comparison:
         environment
             Further variables of exporting processes, by which the zoo knows what its case is.
         """
-        variation, both = self.variations[-1], (self.sides.base, self.sides.head)
-        releases = both[0].release, dataclasses.replace(both[1].release, pins=both[0].release.pins)
+        variation = self.variations[-1]
 
         def sweep_of(side: Side) -> Sweep:
             machine = side.settings.machine
@@ -329,10 +293,9 @@ class Comparison:
             for sweep in sweeps:
                 sweep.add(cell, (variation,))
             of_base, of_head = (sweep.outcomes(cell, (variation,)) for sweep in sweeps)
-            base = Made.from_outcomes(of_base, releases[0])
-            return kind_of(base, Made.from_outcomes(of_head, releases[1], base.record))
+            return kind_of(*self.judged(of_base, of_head))
 
-        sweeps = tuple(map(sweep_of, both))
+        sweeps = sweep_of(self.sides.base), sweep_of(self.sides.head)
         with side_by_side(*sweeps):
             yield kind
 
@@ -347,14 +310,14 @@ class Comparison:
             pulse.erase()
             models[model.cell] = model
             for cell, base, head in self._exported(search.sides, (model.cell,)):
-                self._compare(cell, base, head, results, lambda made, _: made.state == RIGHT)
+                self._compare(cell, base, head, results, lambda made, _: made.is_right)
             found = [each for each in self.found[known:] if each.kind != SAME]
             if len(found) == MOST_NO_WORSE or any(each.kind not in NO_WORSE for each in found):
                 break
         pulse.erase()
         search.sweeps += self.sweeps[sweeps:]
         del self.sweeps[sweeps:]
-        worst = min(found, key=lambda each: list(KINDS).index(each.kind), default=None)
+        worst = min(found, key=lambda each: KINDS.index(each.kind), default=None)
         self.found[known:] = [worst] if worst is not None else []
         if worst is not None:
             self.model = models[worst.cell]
@@ -389,16 +352,13 @@ class Comparison:
         wanted: Callable[[Made, Sequence[Outcome]], bool],
     ) -> None:
         """Judge a cell on both sides, and keep what differs."""
-        # Its texts name the versions of the base: that these differ is no difference of a cell.
-        release = dataclasses.replace(self.sides.head.release, pins=self.sides.base.release.pins)
 
         def judged(*variations: Variation) -> tuple[Sequence[Outcome], Made, Made]:
             """Judge both sides, under further variations if there are any: both export at the same time."""
             for each in (base, head) if variations else ():
                 each.ask(variations)
             of_base, of_head = base.outcomes(), head.outcomes()
-            old = Made.from_outcomes(of_base, self.sides.base.release)
-            return of_head, old, Made.from_outcomes(of_head, release, old.record)
+            return of_head, *self.judged(of_base, of_head)
 
         of_head, old, new = judged()
         if not wanted(old, base.outcomes()):
@@ -412,11 +372,10 @@ class Comparison:
         self._note_lines(of_head)
         if old.record is not None:
             # The head is compared with it as with goldens of its own release.
-            golden.write(
-                golden.file_of(self.folder / ARTIFACTS / release.version, cell), old.record, kept=True
-            )
+            root = self.folder / ARTIFACTS / self.sides.head.release.version
+            golden.write(golden.file_of(root, cell), old.record, kept=True)
         if compared.kind != SAME:
-            self._say_at_once(f"{KINDS[compared.kind]}: {cell}: {shown(old, new)}".rstrip(": "))
+            self._say_at_once(f"{WORDS[compared.kind]}: {cell}: {shown(old, new)}".rstrip(": "))
             made = results.keep(cell, of_head)
             proposal = results.propose(new.verdict, new.record, old.record, self.came, new.accuracy)
             records = (old.record, new.record, made)
@@ -527,6 +486,19 @@ class Comparison:
                 else:
                     progress.show(head)
         progress.erase()
+
+
+def tally(sweeps: Sequence[Sweep], searching: Sequence[Sweep]) -> Tally:
+    """Return the exports of all sweeps, the ones of a search among them."""
+    every = (*sweeps, *searching)
+    computed, waited = sum(each.core_seconds for each in every), sum(each.waited for each in every)
+    return Tally(
+        sum(len(each.ended) + each.reused for each in every),
+        sum(each.reused for each in every),
+        sum(len(each.ended) + each.reused for each in searching),
+        round(computed, 1),
+        round(1.0 + max(waited, 0.0) / computed, 1) if computed else 1.0,
+    )
 
 
 def twice(varied: Sequence[Variation]) -> tuple[Variation, ...]:

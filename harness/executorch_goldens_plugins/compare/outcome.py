@@ -6,7 +6,7 @@ import functools
 import operator
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,34 +23,15 @@ from executorch_goldens.goldens.quantities import sqnr
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import comparison
 from executorch_goldens.judging.verdict import DISAGREEING, Verdict, failure_of
+from executorch_goldens.results.compared import SAME
 from executorch_goldens.results.rows import Reported
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.words.errors import against
 from executorch_goldens.words.findings import NOT_RUN, artifact, failing
 from executorch_goldens.words.verdicts import reason
 
-#: The kinds of difference, the worst first, in words.
-KINDS: Mapping[str, str] = {
-    "wrong": "newly wrong",
-    "unstable": "newly unstable",
-    "at-times": "unstable, and at times the same as the base",
-    "fails": "newly failing",
-    "unjudged": "no longer judged",
-    "differently": "wrong, unstable or failing in a different way",
-    "outside": "more operators outside delegates",
-    "memory": "more memory",
-    "bytes": "more bytes",
-    "inexact": "less exact",
-    "as-wrong": "as wrong as before, with a different program",
-    "unknown": "different, and not judged",
-    "different": "different, but correct within the tolerance",
-    "renamed": "renamed only",
-    "order": "reordered only",
-    "better": "better",
-}
-#: Those of a head that nobody need refuse.
+#: Kinds of difference of a head that nobody need refuse.
 NO_WORSE = ("as-wrong", "unknown", "different", "renamed", "order", "better")
-SAME = "identical"
 #: Allows that no edited line was reached.
 UNREACHED = "unreached"
 #: Names in ``--allow``, and the kinds that they allow.
@@ -62,7 +43,7 @@ REQUIRED = REACHED, ALL = "reached", "all"
 RIGHT, FAILING, WRONG, UNSTABLE = range(4)
 #: The kind of a cell whose head is in a worse state than its base.
 _WORSE = {FAILING: "fails", WRONG: "wrong", UNSTABLE: "unstable"}
-#: Quantities whose increase is a kind of its own, in the order of `KINDS`, with that kind, and in words.
+#: Quantities whose increase is a kind of its own, the worst kind first, with that kind, and in words.
 _QUANTITIES = {
     "outside": ("outside", "operators outside"),
     "memory": ("memory", "bytes of memory"),
@@ -190,6 +171,11 @@ class Made:
         return any(each[:1] == made for each in other.every)
 
     @property
+    def is_right(self) -> bool:
+        """True if it is a program that repeats and is right."""
+        return self.state == RIGHT
+
+    @property
     def state(self) -> int:
         """Return how bad it is."""
         if self.verdict.name in DISAGREEING:
@@ -241,7 +227,7 @@ def _lines(each: object) -> Counter[tuple[str, str]]:
 
 
 def kind_of(base: Made, head: Made) -> str:
-    """Return the kind of difference of a cell: `SAME`, or one of `KINDS`."""
+    """Return the kind of difference of a cell: `SAME`, or one of `results.compared.KINDS`."""
     if head.state < base.state:
         return "better"
     if head.state > base.state:

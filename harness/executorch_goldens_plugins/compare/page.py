@@ -8,26 +8,30 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Self
-
-import msgspec
+from typing import Any
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.causes.groups import Group
-from executorch_goldens.errors import UsageError
-from executorch_goldens.files import plain
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.files.wording import aligned, count
 from executorch_goldens.goldens.quantities import QUANTITIES, measured
-from executorch_goldens.results.rows import Reported
+from executorch_goldens.results.compared import (
+    BOTH,
+    KINDS,
+    SAME,
+    Column,
+    ComparedCell,
+    ComparedReach,
+    ComparedSide,
+    ComparedSides,
+)
 from executorch_goldens.running.counting import not_judged
 from executorch_goldens.words.findings import NOT_JUDGED
-from executorch_goldens.zoo.registry import FAILS
+from executorch_goldens.words.kinds import WORDS
 from executorch_goldens_plugins.compare import outcome
 from executorch_goldens_plugins.compare.asked import Asked
-from executorch_goldens_plugins.compare.making import DATA, Compared, Comparison, Tally
-from executorch_goldens_plugins.compare.outcome import ALLOWED, KINDS, RIGHT, SAME, UNREACHED, extent, shown
+from executorch_goldens_plugins.compare.making import Compared, Comparison
+from executorch_goldens_plugins.compare.outcome import ALLOWED, UNREACHED, extent, shown
 from executorch_goldens_plugins.compare.reach.answer import Answer
 from executorch_goldens_plugins.compare.searching import SEED
 
@@ -43,173 +47,11 @@ SHOWN_DETAILS, DETAIL = 3, 200
 WITHOUT_CAUSE = ("better",)
 #: Quantities of the table of an upgrade, and their columns.
 TABLE = {"memory": "memory", "program": "bytes", "outside": "operators outside"}
-#: Cells that are the same on both sides, and right on neither; the kind that a report counts them as.
-BOTH, BAD_ON_BOTH = "both", "wrong, unstable or failing, alike on both sides"
 #: Marks a comment, so that the next one replaces it.
 MARK = "<!-- executorch-goldens: compare -->"
-#: Version of the JSON.
-FORMAT = 2
-
 
 #: A line, and how deep it is under others.
 Item = tuple[int, str]
-
-
-@dataclass(frozen=True)
-class Column:
-    """What a plugin adds to the table of an upgrade.
-
-    Attributes
-    ----------
-    title, key
-        Title of the column, and its key in JSON; without a title, there are only the lines.
-    is_right
-        False if the exit code is that of a difference.
-    """
-
-    title: str
-    key: str
-    words: Mapping[Cell, str]
-    lines: Sequence[str]
-    is_right: bool = True
-
-
-class ComparedSide(msgspec.Struct, frozen=True):
-    """A toolchain.
-
-    Attributes
-    ----------
-    toolchain
-        Its name.
-    stack
-        Version of each distribution that a golden names.
-    source
-        Where its ExecuTorch comes from; empty for an installed one.
-    """
-
-    toolchain: str
-    stack: Mapping[str, str]
-    source: str
-
-
-class ComparedCell(msgspec.Struct, frozen=True):
-    """A cell on both sides.
-
-    Attributes
-    ----------
-    kind
-        The kind of difference, the worst that applies.
-    what
-        The difference, in a sentence for people; empty for a cell that is identical and right.
-    cause
-        Title of its cause, for people; null where it has none.
-    base, head
-        What was found on each side.
-    quantities
-        Quantities of the program on both sides, where a side has one.
-    """
-
-    kind: str
-    what: str
-    cause: str | None
-    base: Reported
-    head: Reported
-    quantities: Mapping[str, tuple[int | None, int | None]]
-
-    @property
-    def shown_as(self) -> str:
-        """Its kind; `BOTH` where it is identical, and right on neither side."""
-        right = self.base.verdict == "new" and self.base.new != FAILS
-        return self.kind if self.kind != SAME or right else BOTH
-
-
-@dataclass(frozen=True)
-class ComparedReach(Answer):
-    """The edited lines that ran, and those that did not.
-
-    Attributes
-    ----------
-    unmapped
-        Places that no cell of the map reaches.
-    left_out
-        Cells that reach the edit and were not compared, with why, for people.
-    gave_the_same
-        Number of cells that were exported with the head alone: the edited functions gave what the base's give.
-    not_run
-        Number of cells of which the head's export ran no edited function, and which were not compared.
-    """
-
-    unmapped: tuple[str, ...]
-    left_out: Mapping[str, str]
-    gave_the_same: int = 0
-    not_run: int = 0
-
-
-class ComparedSides(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``goldens compare --json`` prints, and leaves in its folder.
-
-    Attributes
-    ----------
-    format
-        Version of it.
-    head, facts
-        The first line, and those about the two sides, what was not compared, and of plugins, for people.
-    same
-        Whether nothing differs that is not allowed.
-    sides
-        ``base`` and ``head``.
-    variations, patches
-        Their names, on both sides.
-    left_out
-        What one side cannot have, for people.
-    alone
-        Number of cells that one side alone has.
-    allowed
-        Kinds of difference that are allowed.
-    missing
-        What is missing of each requirement: edited lines that were not reached, cells that were left out for time.
-    cells
-        The cells, by their names.
-    reach
-        Which lines of an edit ran; null without an edit.
-    search
-        What a search for a model tried and found; null without one.
-    exports
-        Number of exports: all, those from the cache, those of a search; their seconds of processor time; how many times
-        as long they took as on an idle machine.
-    columns
-        What plugins add of each cell.
-    """
-
-    format: int = FORMAT
-    head: str
-    facts: tuple[str, ...]
-    same: bool
-    sides: Mapping[str, ComparedSide]
-    variations: tuple[str, ...]
-    patches: tuple[str, ...]
-    left_out: tuple[str, ...]
-    alone: Mapping[str, int]
-    allowed: tuple[str, ...]
-    missing: Mapping[str, tuple[str, ...]]
-    cells: Mapping[str, ComparedCell]
-    reach: ComparedReach | None
-    search: Mapping[str, Any] | None
-    exports: Tally
-    columns: Mapping[str, Mapping[str, str]]
-
-    def write(self, folder: Path) -> None:
-        plain.write(folder / DATA, self, self.format)
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Return what the comparison in a folder left; raise UsageError."""
-        try:
-            return plain.read(folder / DATA, cls, FORMAT)
-        except FileNotFoundError as error:
-            raise UsageError(f"{folder} has no {DATA}: the comparison did not end; compare again") from error
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{folder / DATA} cannot be used: {error}; compare again") from error
 
 
 #: A module of a zoo with one case.
@@ -309,11 +151,11 @@ class ComparisonPage:
             if self.asked is not None and (over := len(self.asked.left_out)):
                 why = f"{count(over, 'cell')} over the budget"
             return "; ".join(filter(None, (f"nothing was compared: {why}", edited)))
-        ways = ", ".join(f"{number[kind]} {word}" for kind, word in KINDS.items() if kind in number)
+        ways = ", ".join(f"{number[kind]} {WORDS[kind]}" for kind in KINDS if kind in number)
         where = (" where it decides" if same_code else " where reached") if edited and not number else ""
         part = f"{same} of " if number or bad else "" if where else "all "
         same_cells = f"identical{where}: {part}{count(len(found), 'cell')}"
-        alike = f"{bad} {BAD_ON_BOTH}" if bad else ""
+        alike = f"{bad} {WORDS[BOTH]}" if bad else ""
         unjudged = f"of these, {len(self.unjudged())} {NOT_JUDGED}" if self.unjudged() else ""
         return "; ".join(filter(None, (same_cells, ways, alike, same_code, edited, unjudged)))
 
@@ -336,7 +178,7 @@ class ComparisonPage:
 
     def bad_on_both(self) -> list[Compared]:
         """Return the cells that are the same on both sides, and right on neither."""
-        return [each for each in self.comparison.found if each.kind == SAME and each.head.state != RIGHT]
+        return [each for each in self.comparison.found if each.kind == SAME and not each.head.is_right]
 
     def unjudged(self) -> dict[Cell, str]:
         """Return the cells whose program was not run on a side, with why: there only what was made is compared."""
@@ -372,7 +214,7 @@ class ComparisonPage:
             if number:
                 yield f"not compared: {count(number, 'cell')} that the {word} alone has"
         if self.allowed:
-            words = ", ".join(KINDS[kind] for kind in KINDS if kind in self.allowed)
+            words = ", ".join(WORDS[kind] for kind in KINDS if kind in self.allowed)
             yield f"allowed: {words}"
         yield from not_judged(self.unjudged())
         yield from self.missing_lines()
@@ -410,7 +252,7 @@ class ComparisonPage:
         ]
         causes.sort(key=lambda cause: (-len(cause[1]), cause[0].title))
         said: set[str] = set()
-        for kind, words in KINDS.items():
+        for kind in KINDS:
             cells = [each for each in by_cell.values() if each.kind == kind]
             if not cells:
                 continue
@@ -426,15 +268,15 @@ class ComparisonPage:
             caused = {cell.cell for _, members in of_kind for cell in members}
             others = [each for each in cells if each.cell not in caused]
             items += ((0, line) for line in of_cells(largest_first(others)))
-            yield f"{words}: {count(len(cells), 'cell')}", items
+            yield f"{WORDS[kind]}: {count(len(cells), 'cell')}", items
         if bad := self.bad_on_both():
             lines = of_cells(bad, most=len(bad))
-            yield f"{BAD_ON_BOTH}: {count(len(bad), 'cell')}", [(0, line) for line in lines]
+            yield f"{WORDS[BOTH]}: {count(len(bad), 'cell')}", [(0, line) for line in lines]
 
     def _cause(self, group: Group, members: Sequence[Compared], kind: str, again: bool) -> Iterator[Item]:
         """Yield a cause under one of its kinds, with the cells of that kind; `again` where a worse one has named it."""
         number = Counter(each.kind for each in members)
-        ways = ", ".join(f"{number[each]} {word}" for each, word in KINDS.items() if each in number)
+        ways = ", ".join(f"{number[each]} {WORDS[each]}" for each in KINDS if each in number)
         yield 0, f"{group.title}, as above" if again else f"{group.title} ({ways})"
         here = [each for each in members if each.kind == kind]
         of_kind = {each.cell for each in here}
@@ -520,7 +362,7 @@ class ComparisonPage:
             cells={
                 str(each.cell): ComparedCell(
                     each.kind,
-                    shown(each.base, each.head) if (each.kind, each.head.state) != (SAME, RIGHT) else "",
+                    shown(each.base, each.head) if each.kind != SAME or not each.head.is_right else "",
                     causes.get(each.cell),
                     each.base.found,
                     each.head.found,
@@ -528,7 +370,7 @@ class ComparisonPage:
                 )
                 for each in self.comparison.found
             },
-            reach=msgspec.convert(self._reach(), ComparedReach | None),
+            reach=self._reach(),
             search=self._search(),
             exports=self.comparison.exports,
             columns={
@@ -561,25 +403,24 @@ class ComparisonPage:
         late = not self.comparison.has_time and self.asked.searches(self.comparison)
         return "too little time was left" if late else self.asked.not_searched
 
-    def _reach(self) -> dict[str, Any] | None:
-        """Return what of the edit was reached, and the cells that were left out, as JSON values."""
+    def _reach(self) -> ComparedReach | None:
+        """Return what of the edit was reached, and the cells that were left out."""
         if self.answer is None or self.asked is None:
             return None
-        return {
-            "reached": self.answer.reached,
-            "unreached": list(self.answer.unreached),
-            "raising": self.answer.raising,
-            "unmapped": list(self.asked.choice.unmapped) if self.asked.choice is not None else [],
-            "left_out": {str(cell): why for cell, why in self._left_out().items()},
-            "gave_the_same": sum(self.comparison.undecided.values()),
-            "not_run": sum(not ran for ran in self.comparison.undecided.values()),
-        }
+        return ComparedReach(
+            reached=self.answer.reached,
+            unreached=self.answer.unreached,
+            raising=self.answer.raising,
+            unmapped=tuple(self.asked.choice.unmapped) if self.asked.choice is not None else (),
+            left_out={str(cell): why for cell, why in self._left_out().items()},
+            gave_the_same=sum(self.comparison.undecided.values()),
+            not_run=sum(not ran for ran in self.comparison.undecided.values()),
+        )
 
 
 def largest_first(cells: Sequence[Compared]) -> list[Compared]:
     """Return cells in the order in which a person looks at them: by kind, then by how large the difference is."""
-    ranks = list(KINDS)
-    return sorted(cells, key=lambda each: (ranks.index(each.kind), -extent(each.base, each.head)))
+    return sorted(cells, key=lambda each: (KINDS.index(each.kind), -extent(each.base, each.head)))
 
 
 def _details(group: Group) -> Iterator[str]:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.files.wording import count
+from executorch_goldens.results.compared import SAME
 from executorch_goldens.running.progress import duration
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.registry import NAME_PATTERN, Case, changed_name
@@ -32,7 +33,7 @@ from executorch_goldens_plugins.compare.calls import (
     is_borrowing,
     read,
 )
-from executorch_goldens_plugins.compare.outcome import RIGHT, SAME, Made, decided, kind_of
+from executorch_goldens_plugins.compare.outcome import Made, decided, kind_of
 from executorch_goldens_plugins.compare.reach.choice import turns
 from executorch_goldens_plugins.compare.sides import Side, Sides, side_by_side
 
@@ -538,7 +539,7 @@ class _Pair:
     def differs(self, model: Try, of_head: Outcome, walk: SearchOrder) -> bool:
         """Return whether the base lowers a model, and to something else than the head."""
         base = Made.from_outcomes([self.take(self.base, model)], self.of_base)
-        if base.state != RIGHT:
+        if not base.is_right:
             walk.tell(model, NOTHING, failed=True)
             return False
         return kind_of(base, Made.from_outcomes([of_head], self.release, base.record)) != SAME

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens_plugins.compare.making import Comparison
-from executorch_goldens_plugins.compare.outcome import RIGHT
-from executorch_goldens_plugins.compare.page import Column
+from executorch_goldens.results.compared import Column
 from executorch_goldens_plugins.field import comparing, freezing
 from executorch_goldens_plugins.field.format import DEVICE
 from executorch_goldens_plugins.field.running import Runtime
+
+if TYPE_CHECKING:
+    from executorch_goldens_plugins.compare.making import Comparison
 
 #: Note for a cell without a program to run.
 UNFROZEN = "not frozen"
@@ -25,7 +27,7 @@ def ran(comparison: Comparison) -> Column:
         For a runtime that cannot be used.
     """
     base, head = comparison.sides.base, comparison.sides.head
-    cells = [each.cell for each in comparison.found if each.base.state == RIGHT]
+    cells = [each.cell for each in comparison.found if each.base.is_right]
     if not cells:
         return Column("old program", "programs", {}, ("programs: the base made none",))
     engines = freezing.engines_of(cells)

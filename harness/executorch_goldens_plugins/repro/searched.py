@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files.wording import count
+from executorch_goldens.results.compared import Column
 from executorch_goldens.zoo.targets import TARGETS
-from executorch_goldens_plugins.compare.page import Column
 from executorch_goldens_plugins.repro import candidate
 from executorch_goldens_plugins.repro.reproduction import program_of
 

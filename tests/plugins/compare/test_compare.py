@@ -28,6 +28,7 @@ from executorch_goldens.files.plain import plain
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.goldens.findings import Fault
 from executorch_goldens.patches import PATCHES
+from executorch_goldens.results.compared import DATA, MARK, ComparedSides
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import Config
@@ -42,8 +43,8 @@ from executorch_goldens_plugins.compare import command as command
 from executorch_goldens_plugins.compare import sides
 from executorch_goldens_plugins.compare.asked import Asked
 from executorch_goldens_plugins.compare.exporting.instrument import instrument
-from executorch_goldens_plugins.compare.making import DATA, MARK, Comparison, alone, clear
-from executorch_goldens_plugins.compare.page import ComparedSides, ComparisonPage
+from executorch_goldens_plugins.compare.making import Comparison, alone, clear
+from executorch_goldens_plugins.compare.page import ComparisonPage
 from executorch_goldens_plugins.compare.reach import map as maps
 from executorch_goldens_plugins.compare.reach.edits import between
 from executorch_goldens_plugins.compare.sides import Side, Sides

@@ -15,21 +15,20 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Cell, Killed, Outcome
 from executorch_goldens.cli import shown_output
 from executorch_goldens.errors import UsageError
+from executorch_goldens.results.compared import MARK, SAME, Tally
 from executorch_goldens.results.rows import Results
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.zoo.registry import Case
 from executorch_goldens.zoo.variations import Variation, variations
 from executorch_goldens_plugins.compare.making import (
-    MARK,
     MOST_NO_WORSE,
     Compared,
     Comparison,
-    Tally,
     _Screen,
+    tally,
     twice,
 )
-from executorch_goldens_plugins.compare.outcome import SAME
 from executorch_goldens_plugins.compare.searching import UNCHANGED, Search, Try
 from tests.support.making import CELL, GRAPH, failure, lowered, outcome
 from tests.support.screens import screen
@@ -233,8 +232,8 @@ def test_exports_are_counted_that_were_made() -> None:
         for sweeps in ([(3, 2), (4, 0)], [(5, 0), (1, 0)])
     )
     sweeps: Any = cells, models
-    assert Tally.from_sweeps(*sweeps) == Tally(15, 2, 6, core_seconds=26.0, slowness=2.5)
-    assert Tally.from_sweeps([], []) == Tally(0, 0, 0, core_seconds=0.0, slowness=1.0)
+    assert tally(*sweeps) == Tally(15, 2, 6, core_seconds=26.0, slowness=2.5)
+    assert tally([], []) == Tally(0, 0, 0, core_seconds=0.0, slowness=1.0)
 
 
 def test_a_live_line_is_written_over_and_nothing_that_it_names_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,13 +23,12 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.findings import Fails
 from executorch_goldens.goldens.record import MANIFEST, Record
+from executorch_goldens.results.compared import KINDS, SAME
 from executorch_goldens.settings import releases
 from executorch_goldens_plugins.compare import page
 from executorch_goldens_plugins.compare.making import Compared
 from executorch_goldens_plugins.compare.outcome import (
     ALLOWED,
-    KINDS,
-    SAME,
     UNREACHED,
     Made,
     decided,

@@ -17,12 +17,13 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.findings import LoadedOtherwise
 from executorch_goldens.goldens.record import MANIFEST
+from executorch_goldens.results.compared import SAME
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo.targets import BUILD
 from executorch_goldens_plugins.compare.asked import Asked
 from executorch_goldens_plugins.compare.making import Compared, Comparison
-from executorch_goldens_plugins.compare.outcome import SAME, Made, kind_of
+from executorch_goldens_plugins.compare.outcome import Made, kind_of
 from executorch_goldens_plugins.compare.page import ComparisonPage
 from executorch_goldens_plugins.compare.reach.choice import choose
 from executorch_goldens_plugins.compare.reach.code import Statement
