@@ -16,7 +16,7 @@ from typing import Any
 
 from executorch_goldens import extensions
 
-#: Commands of the core that take options of plugins, and those that take forms.
+#: Commands that take options of plugins, and those that take forms.
 WITH_OPTIONS = ("compare", "run")
 WITH_FORMS = ("diff", "show")
 
@@ -52,8 +52,7 @@ class Option:
     hook
         ``module:name`` of what is called where the option is given. Of ``run``, a class of
         `executorch_goldens.running.additions.Addition`, with the option and its value. Of ``compare``, a function that
-        takes the `executorch_goldens_plugins.compare.making.Comparison` and returns a
-        `executorch_goldens.results.compared.Column`, or None.
+        takes the comparison, as its plugin has it, and returns a `executorch_goldens.results.compared.Column`, or None.
     """
 
     command: str

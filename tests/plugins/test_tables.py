@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import tomllib
 from importlib import import_module
+from importlib.util import find_spec
 
 import pytest
 
-from executorch_goldens import plugins
+from executorch_goldens import extensions, plugins
 from executorch_goldens.cli import ERROR, MODULES, main
 from executorch_goldens.extensions import ExtensionError
-from tests import DATA
+from tests import DATA, REPOSITORY
 
 TOSA = str(DATA / "decode" / "1.5.1" / "tosa-int-0.tosa")
 
 
 def test_the_core_has_all_of_them_and_what_they_name_is_there() -> None:
     found = plugins.load()
-    assert set(found) == {"cluster", "downstream", "explorer", "fast", "field", "repro", "shipping"}
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert found.keys() == project["entry-points"][extensions.PLUGINS].keys()
     for module in plugins.commands(MODULES).values():
         assert callable(import_module(module).add_to)
     for plugin in found.values():
@@ -24,6 +27,8 @@ def test_the_core_has_all_of_them_and_what_they_name_is_there() -> None:
             assert callable(plugins.hook(plugin, name))
         for command in plugins.WITH_FORMS:
             plugins.forms(command)
+    for module in plugins.zoos().values():
+        assert find_spec(module)
 
 
 def test_a_shortcut_of_two_plugins_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
