@@ -11,10 +11,10 @@ from executorch_goldens import cli, plugins
 from lab import markdown
 from lab.pages import Part
 
-#: The commands of the core, and then those of plugins.
-COMMANDS = cli.COMMANDS | {
-    name: command.help for each in plugins.load().values() for name, command in each.commands.items()
-}
+#: The commands of the core and of plugins.
+COMMANDS = dict(
+    sorted((cli.COMMANDS | {name: plugins.help_of(name) for name in plugins.commands(cli.MODULES)}).items())
+)
 #: Arguments whose default follows the machine: the page does not show it.
 OF_MACHINES = ("jobs", "cache_dir")
 

@@ -427,7 +427,7 @@ class Comparison:
         exports = 1 if self.beside else len(self.variations)
         screen = _Screen()
         how = "under another variation on each side" if self.beside else f"{exports} variations each"
-        most = "" if math.isinf(left()) else f"; {duration(self.left())} in all at most"
+        most = "" if math.isinf(left()) else f"; {duration(max(self.left(), 0.0))} in all at most"
         where = " where the edit decides" if probing else ""
         screen.write_line(f"comparing {count(len(cells), 'cell')}{where}, {how}{most}")
         beside = cells if self.beside else ()
