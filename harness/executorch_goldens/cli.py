@@ -24,7 +24,6 @@ from executorch_goldens.settings.arguments import Forms
 COMMANDS = {
     "diff": "show how two payloads, goldens or releases differ",
     "env": "make, list and remove the environments of toolchains",
-    "init": "set up goldens in your own repository and record the first one",
     "merge": "join the results of shards into those of one run, or summarize results",
     "report": "write the results of runs as one HTML file",
     "review": "review changed cells, cause by cause, and accept or reject them",

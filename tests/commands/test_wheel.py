@@ -26,7 +26,6 @@ from executorch_goldens.settings import config, releases
 from executorch_goldens.toolchains import locking
 from executorch_goldens.toolchains.interpreters import find_uv
 from tests import REPOSITORY
-from tests.commands.test_init import MODEL
 from tests.support.commands import ended, inherited
 
 pytestmark = pytest.mark.slow
@@ -49,12 +48,11 @@ for zoo in sys.argv[1:]:
     for case in registry.load([zoo]).values():
         print(zoo, case.guards, msgspec.json.encode(Listed.from_case(case)).decode())
 """
-#: The cell that is first recorded.
+#: A model of somebody's, and the cell that is first recorded.
+MODEL = (REPOSITORY / "tests" / "support" / "wake_word.py").read_text()
 CELL = "tosa-fp/wake-word"
 #: Prints the module that is imported, and the requirement that `init` writes.
-ORIGIN = (
-    "from executorch_goldens.commands import init; print(init.__file__, init.installed_from(), sep=chr(10))"
-)
+ORIGIN = "from executorch_goldens_plugins.start import init; print(init.__file__, init.installed_from(), sep=chr(10))"
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,8 @@ def test_the_help_has_all_commands_and_then_the_options_of_plugins(installed: Pa
     assert all(f"\n    {name} " in commands for name in COMMANDS)
     assert "\n    count  " in commands
     assert (
-        "  run --names               leave the names of the variations beside the results" in added.splitlines()
+        "  run --names               leave the names of the variations beside the results"
+        in added.splitlines()
     )
 
 

@@ -32,7 +32,7 @@ WITH_TORCH = {
     PACKAGE: ("exporting/", "patches/", "sweep/worker.py"),
     PLUGINS: (
         *("compare/exporting/", "fast/", "explorer/marks.py", "field/recorder.py", "field/runner.py"),
-        *("repro/program.py", "repro/shrink.py"),
+        *("repro/program.py", "repro/shrink.py", "start/first.py"),
     ),
 }
 #: Of rooms that are divided: the modules beside the folders that import what is in these. All others are below them.

@@ -12,8 +12,8 @@ import jinja2
 
 from executorch_goldens.errors import UsageError
 from executorch_goldens.settings import config
-from executorch_goldens.starting.model import Input, ModelName
 from executorch_goldens.zoo.registry import NAME_PATTERN
+from executorch_goldens_plugins.start.model import Input, ModelName
 
 #: Module of the first zoo.
 ZOO = "goldens_zoo"

@@ -22,13 +22,13 @@ from executorch_goldens.running.selection import require_flatc
 from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import share, with_short
 from executorch_goldens.settings.exports import worker_environment
-from executorch_goldens.starting.files import StarterFiles, write
-from executorch_goldens.starting.model import model_named, stated
 from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.toolchains import handing, interpreters
 from executorch_goldens.toolchains.naming import Name
 from executorch_goldens.toolchains.toolchain import Toolchain, chosen
 from executorch_goldens.zoo import targets
+from executorch_goldens_plugins.start.files import StarterFiles, write
+from executorch_goldens_plugins.start.model import model_named, stated
 
 DISTRIBUTION = "executorch-goldens"
 #: Ways to treat a model's weights.
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def beginning_of(folder: Path, arguments: argparse.Namespace, toolchain: Toolchain) -> StarterFiles:
     """Return the sources of the files, once the model has run; raise UsageError."""
-    from executorch_goldens.exporting import first
+    from executorch_goldens_plugins.start import first
 
     model = model_named(arguments.model, folder)
     inputs = [stated(text) for text in arguments.input]

@@ -15,8 +15,8 @@ import torch
 from executorch_goldens.errors import placed
 from executorch_goldens.exporting.data import in_mode
 from executorch_goldens.files.wording import type_of
-from executorch_goldens.starting.model import Input, ModelName
 from executorch_goldens.zoo.registry import ZooError
+from executorch_goldens_plugins.start.model import Input, ModelName
 
 
 def built(folder: Path, model: ModelName) -> tuple[torch.nn.Module, bool]:
