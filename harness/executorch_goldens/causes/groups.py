@@ -27,7 +27,8 @@ from executorch_goldens.goldens.quantities import sqnr
 from executorch_goldens.goldens.record import MODEL, Record
 from executorch_goldens.judging.updating import Fewer
 from executorch_goldens.judging.verdict import DISAGREEING, UNEXPECTED, Doubt
-from executorch_goldens.results.proposals import Proposal
+from executorch_goldens.results.merging import PartialResults
+from executorch_goldens.results.proposals import Proposal, find
 from executorch_goldens.words import errors
 from executorch_goldens.words import findings as words
 from executorch_goldens.zoo import targets
@@ -460,6 +461,22 @@ def read_members(
         made = proposal.made() if proposed is None or proposal.verdict in DISAGREEING else ()
         found = member(proposal, reviewed, proposed, made, damage, labels=labels)
         yield current(found, standing) if standing is not None else found
+
+
+def members(
+    parts: Sequence[PartialResults],
+    goldens: Path,
+    standing: Standing | None = None,
+    labels: Labels = OF_RUN,
+) -> Iterator[Member]:
+    """Yield how the cells of results differ from their goldens, as `read_members` does.
+
+    Proposals of earlier runs of other cells stay beside the results, and do not belong to them.
+    """
+    checked = {part.folder_of(row) for part in parts for row in part.rows}
+    roots = dict.fromkeys(part.folder.parent for part in parts)
+    proposed = (each for root in roots for each in find(root) if each.folder in checked)
+    return read_members(proposed, goldens, standing, labels)
 
 
 def current(found: Member, standing: Standing) -> Member:

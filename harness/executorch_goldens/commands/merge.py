@@ -5,19 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.causes.groups import Group, grouped, read_members
+from executorch_goldens.causes.groups import Group, grouped, members
 from executorch_goldens.causes.standing import Standing
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import decisions as book
 from executorch_goldens.goldens import golden, roots
-from executorch_goldens.results import merging, proposals
+from executorch_goldens.results import merging
 from executorch_goldens.results.merging import PartialResults
 from executorch_goldens.results.rows import KNOWN, ResultRow
 from executorch_goldens.review.decisions import (
@@ -103,8 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
     code = SAME
     with merging.at_rest(arguments.results):
         joined = list(merging.of_releases(merging.find(arguments.results), into))
-    # The folder may hold a review of earlier merged results; grouping takes longer than joining.
-    groups = causes([into], goldens.resolve(), repository) if rejected(book.read(goldens)) else []
+    # Grouping takes longer than joining.
+    groups = causes(joined, goldens.resolve(), repository) if rejected(book.read(goldens)) else []
     decided = decisions(joined, goldens.resolve(), groups)
     for merged in joined:
         lines = list(summary(merged, goldens, decided))
@@ -137,8 +137,7 @@ def tell(arguments: argparse.Namespace, repository: Config) -> int:
     goldens = (arguments.goldens or repository.goldens).resolve()
     parts = parts_of(arguments.results)
     unchecked = merging.unchecked(parts)
-    newest = {row.name for row in rows(parts)}
-    groups = causes(arguments.results, goldens, repository, newest)
+    groups = causes(parts, goldens, repository)
     if arguments.annotations:
         within = goldens.relative_to(repository.root) if goldens.is_relative_to(repository.root) else goldens
         lines = marks(groups, goldens, within.as_posix(), unchecked)
@@ -155,19 +154,9 @@ def parts_of(folders: Sequence[Path]) -> list[PartialResults]:
     return [part for of_release in merging.find(folders).values() for part in of_release]
 
 
-def causes(
-    folders: Sequence[Path], goldens: Path, repository: Config, only: Container[str] | None = None
-) -> list[Group]:
-    """Return the causes of the proposals under some folders.
-
-    Parameters
-    ----------
-    only
-        Names of cells: proposals of others are left from earlier runs. None for all.
-    """
-    found = [each for folder in folders for each in proposals.find(folder)]
-    proposed = [each for each in found if only is None or each.name in only]
-    return grouped(read_members(proposed, goldens, Standing(repository, goldens)))
+def causes(parts: Sequence[PartialResults], goldens: Path, repository: Config) -> list[Group]:
+    """Return the causes of the proposals of results."""
+    return grouped(members(parts, goldens, Standing(repository, goldens)))
 
 
 def rows(parts: Iterable[PartialResults]) -> list[ResultRow]:

@@ -16,3 +16,5 @@ class Labels(NamedTuple):
 OF_RUN = Labels("golden", "now")
 #: Labels of two toolchains, where nothing is recorded.
 OF_TOOLCHAINS = Labels("base", "head")
+#: Labels of two variations that disagree, where their names are not known.
+OF_VARIATIONS = Labels("one variation", "another")

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.causes.groups import Group, Member, grouped, read_members
+from executorch_goldens.causes.groups import Group, Member, grouped, members
 from executorch_goldens.causes.standing import Standing
 from executorch_goldens.errors import UsageError
-from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.inventory import Inventory, InventoryError
 from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS, Labels
 from executorch_goldens.goldens.quantities import measured
-from executorch_goldens.judging.verdict import DISAGREEING
 from executorch_goldens.report.rereading import Rereading
-from executorch_goldens.results import merging, proposals
-from executorch_goldens.results.compared import ARTIFACTS, DATA, MARK, ComparedCell, ComparedSides
+from executorch_goldens.results import merging
+from executorch_goldens.results.compared import ARTIFACTS, DATA, ComparedCell, ComparedSides, folder_of
 from executorch_goldens.results.evidence import Evidence
+from executorch_goldens.results.merging import PartialResults
 from executorch_goldens.results.rows import ResultRow
 from executorch_goldens.review.decisions import ReviewDecisions, decisions
 from executorch_goldens.settings.config import Config
@@ -73,12 +72,9 @@ class CellResult:
         """Return the run's evidence for the page; raise `executorch_goldens.results.evidence.EvidenceError`."""
         return Evidence.load(self.folder)
 
-    def labels(self, evidence: Evidence) -> tuple[str, str]:
+    def labels(self, evidence: Evidence) -> Labels:
         """Return the names of the two compared artifacts."""
-        if self.row.verdict not in DISAGREEING:
-            return self.sides
-        names = [names[0] for names in evidence.agreeing]
-        return (names[0], names[1]) if len(names) > 1 else ("one variation", "another")
+        return evidence.labels(self.row.verdict, self.sides)
 
 
 @dataclass(frozen=True)
@@ -150,59 +146,42 @@ class Gathered:
 def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gathered:
     """Read the results under `folders`; raise UsageError and errors of the files."""
     parts = [part for of_release in merging.find(folders).values() for part in of_release]
-    roots = dict.fromkeys(part.folder.parent for part in parts)
-    # Proposals of earlier runs of other cells stay beside the results, and do not belong to them.
-    checked = {_folder(part, row) for part in parts for row in part.rows}
-    proposed = (each for root in roots for each in proposals.find(root) if each.folder in checked)
     rereading = Rereading()
     compared = None
-    if (folder := _comparison(roots)) is not None:
+    if (folder := _comparison(parts)) is not None:
         compared, goldens = ComparedSides.load(folder), folder / ARTIFACTS
         if compared.cells.keys() != {str(row.cell) for part in parts for row in part.rows}:
             raise UsageError(f"{folder} has results of other cells than its {DATA}: compare again")
     # Proposals of a comparison cannot be accepted.
     how = (Standing(repository, goldens), OF_RUN) if compared is None else (None, OF_TOOLCHAINS)
-    members = read_members(proposed, goldens, *how)
-    groups = grouped(map(rereading.without_sections, members))
+    groups = grouped(map(rereading.without_sections, members(parts, goldens, *how)))
     decided = decisions(parts, goldens, groups)
     found = _found(parts, groups, decided, compared)
     unchecked = merging.unchecked(parts) if compared is None else ""
     return Gathered(found, groups, goldens, decided, compared, unchecked, rereading.whole)
 
 
-def _comparison(roots: Iterable[Path]) -> Path | None:
-    """Return the folder of the comparison whose results are in one of `roots`; raise UsageError unless it is alone."""
-    folders = [root.resolve().parent for root in roots]
-    found = [folder for folder in folders if (folder / MARK).is_file()]
-    if found and len(folders) > 1:
+def _comparison(parts: Sequence[PartialResults]) -> Path | None:
+    """Return the folder of the comparison that results are of; raise UsageError unless they are alone."""
+    roots = dict.fromkeys(part.folder.parent for part in parts)
+    found = [folder for root in roots if (folder := folder_of(root)) is not None]
+    if found and len(roots) > 1:
         raise UsageError(f"{found[0]} is of a comparison: a report of it has no other results; name it alone")
     return found[0] if found else None
 
 
 def _found(
-    parts: Sequence[merging.PartialResults],
+    parts: Sequence[PartialResults],
     groups: Sequence[Group],
     decided: ReviewDecisions,
     compared: ComparedSides | None = None,
 ) -> list[CellResult]:
     """Return the findings of runs for each cell; raise UsageError where two runs found one cell."""
-    members = {member.proposal.folder: member for group in groups for member in group.members}
-    found: dict[str, CellResult] = {}
-    rows = ((part, row) for part in parts for row in part.rows)
-    for part, row in rows:
-        folder, patches = _folder(part, row), part.provenance.settings.get("patches", ())
+    proposed = {member.proposal.folder: member for group in groups for member in group.members}
+    found = []
+    for part, row in merging.by_name(parts).values():
+        folder, patches = part.folder_of(row), part.provenance.settings.get("patches", ())
         both = compared.cells[str(row.cell)] if compared is not None else None
         kind = decided.kind(row) if both is None else both.shown_as
-        each = CellResult(row, folder, patches, members.get(folder), kind, both)
-        if each.name in found:
-            raise UsageError(
-                f"{each.cell} of ExecuTorch {each.release} is in both {found[each.name].folder} and "
-                f"{each.folder}: name one folder with results of it"
-            )
-        found[each.name] = each
-    return list(found.values())
-
-
-def _folder(part: merging.PartialResults, row: ResultRow) -> Path:
-    """Return the folder of a run's files for a cell."""
-    return untrusted.inside(part.folder, row.target, row.case)
+        found.append(CellResult(row, folder, patches, proposed.get(folder), kind, both))
+    return found

@@ -15,7 +15,7 @@ from executorch_goldens.diff.operators import Listing
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS
 from executorch_goldens.goldens.outline import OutlineValue
-from executorch_goldens.results.evidence import CONSTANT, OUTPUT, Array, Evidence, ShownTensor
+from executorch_goldens.results.evidence import OUTPUT, Array, Evidence, ShownTensor
 
 #: A larger tensor is shown as a histogram: its squares would be smaller than a finger or a pointer finds.
 MOST_SQUARES = 1024
@@ -127,13 +127,10 @@ class Error:
     size: int
 
 
-def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
-    """Yield each output, or other `kind` of tensor, against its tolerance."""
+def errors(evidence: Evidence) -> Iterator[Error]:
+    """Yield each output against its tolerance."""
     for kept in evidence.tensors:
-        if kept.kind == kind and kept.expected is not None and kept.tolerance is not None:
-            deviation = Deviation(
-                Tensor.from_array(kept.expected), Tensor.from_array(kept.actual), kept.tolerance
-            )
+        if kept.kind == OUTPUT and (deviation := kept.deviation) is not None:
             difference = deviation.differences()
             yield Error(
                 *(kept.name, kept.where, kept.variation),
@@ -148,9 +145,9 @@ def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
 def beyond_tolerance(evidence: Evidence, made: str) -> Iterator[PicturedTensor]:
     """Yield the values and outputs that exceed their tolerance, beside eager's."""
     for kept in evidence.tensors:
-        if kept.kind == CONSTANT or kept.expected is None or kept.tolerance is None:
+        if (deviation := kept.deviation) is None:
             continue
-        apart = _distance(kept.actual, kept.expected) > kept.tolerance
+        apart = deviation.differences() > deviation.tolerance
         if apart.any():
             name = f"{kept.name}, sample {kept.where}, {kept.variation}"
             yield PicturedTensor(name, pictures(kept.expected, kept.actual, ("eager", made), apart))

@@ -37,6 +37,12 @@ KINDS = (
 SAME, BOTH = "identical", "both"
 
 
+def folder_of(results: Path) -> Path | None:
+    """Return the folder of the comparison whose head has its results in a folder; None for results of runs."""
+    folder = results.resolve().parent
+    return folder if (folder / MARK).is_file() else None
+
+
 @dataclass(frozen=True)
 class Column:
     """What a plugin adds to the table of an upgrade.

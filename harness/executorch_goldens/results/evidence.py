@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from executorch_goldens.artifact import Artifact, Beginning, Lowered, Outcome
+from executorch_goldens.artifact import Artifact, Beginning, Lowered, Outcome, Tensor
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.decode.text import WRITTEN_OUT
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import npz, plain
 from executorch_goldens.goldens.deviation import Deviation
+from executorch_goldens.goldens.labels import OF_VARIATIONS, Labels
 from executorch_goldens.goldens.rendering import decode_delegates
+from executorch_goldens.judging.verdict import DISAGREEING
 
 FILE, TENSORS = "evidence.json", "evidence.npz"
 #: Version of the files.
@@ -69,6 +71,13 @@ class ShownTensor:
     expected: Any = None
     tolerance: Any = None
 
+    @property
+    def deviation(self) -> Deviation | None:
+        """Its deviation from eager's values; None for a constant."""
+        if self.expected is None or self.tolerance is None:
+            return None
+        return Deviation(Tensor.from_array(self.expected), Tensor.from_array(self.actual), self.tolerance)
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -97,6 +106,19 @@ class Evidence:
     diverging: str = ""
     after: Mapping[str, str] = field(default_factory=dict)
     tensors: Sequence[ShownTensor] = ()
+
+    def labels(self, verdict: str, sides: Labels) -> Labels:
+        """Return the names of the two artifacts that a cell of a verdict is shown with.
+
+        Parameters
+        ----------
+        sides
+            Its golden and the artifact of the run, or two toolchains.
+        """
+        if verdict not in DISAGREEING:
+            return sides
+        names = [names[0] for names in self.agreeing]
+        return Labels(names[0], names[1]) if len(names) > 1 else OF_VARIATIONS
 
     def write(self, folder: Path) -> None:
         """Leave it in the folder of a cell."""

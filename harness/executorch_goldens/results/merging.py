@@ -55,6 +55,10 @@ class PartialResults:
         """Read a folder of results; raise UsageError."""
         return cls(folder, Provenance.load(folder), results.read(folder / results.FILE))
 
+    def folder_of(self, row: ResultRow) -> Path:
+        """Return the folder of a cell's files."""
+        return untrusted.inside(self.folder, row.target, row.case)
+
     def wrong(self) -> list[ResultRow]:
         """Return the lines of the cells that do not pass."""
         return [row for row in self.rows if not row.accepted]
@@ -69,6 +73,21 @@ class PartialResults:
 
     def exports(self) -> int:
         return sum(len(row.variations) for row in self.rows)
+
+
+def by_name(parts: Sequence[PartialResults]) -> dict[str, tuple[PartialResults, ResultRow]]:
+    """Return the lines of cells, with what they are of, by `ResultRow.name`; raise MergeError where two are of one."""
+    found: dict[str, tuple[PartialResults, ResultRow]] = {}
+    for part in parts:
+        for row in part.rows:
+            if row.name in found:
+                first = found[row.name][0].folder_of(row)
+                raise MergeError(
+                    f"{row.cell} of ExecuTorch {row.release} is in both {first} and {part.folder_of(row)}: name one "
+                    "folder with results of it"
+                )
+            found[row.name] = part, row
+    return found
 
 
 def unchecked(parts: Sequence[PartialResults]) -> str:
@@ -162,7 +181,7 @@ def merge(parts: Sequence[PartialResults], target: Path) -> PartialResults:
     of_all.write(aside)
     for part in parts:
         for row in part.rows:
-            made = untrusted.inside(part.folder, row.target, row.case)
+            made = part.folder_of(row)
             if results.is_kept(row, made) and made.is_dir():
                 shutil.copytree(made, untrusted.inside(aside, row.target, row.case))
     shutil.rmtree(target, ignore_errors=True)

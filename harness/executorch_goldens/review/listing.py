@@ -10,7 +10,7 @@ from executorch_goldens.diff.difference import Difference
 from executorch_goldens.errors import some
 from executorch_goldens.files.wording import aligned, count
 from executorch_goldens.goldens.decisions import Missing
-from executorch_goldens.goldens.labels import Labels
+from executorch_goldens.goldens.labels import OF_VARIATIONS, Labels
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging.updating import FEWER, Fewer
 from executorch_goldens.judging.verdict import DISAGREEING
@@ -138,4 +138,4 @@ def _moved(before: float | None, after: float | None, form: str) -> str:
 
 
 def _labels(member: Member) -> Labels:
-    return Labels("one variation", "another") if member.proposal.verdict in DISAGREEING else member.labels
+    return OF_VARIATIONS if member.proposal.verdict in DISAGREEING else member.labels

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.outline import OutlineError
-from executorch_goldens.report.gathering import CellResult, gather
-from executorch_goldens.results.evidence import Evidence
-from executorch_goldens.results.proposals import VARIATION_FOLDERS
 from executorch_goldens.results.rows import OF_PLUGINS
 from executorch_goldens.settings import config
 from executorch_goldens_plugins.explorer import origins
+from executorch_goldens_plugins.explorer.cell import OpenedCell
 
 if TYPE_CHECKING:
     from executorch_goldens_plugins.explorer.graphs import Drawn
@@ -45,45 +43,25 @@ def serve(
         ) from error
     repository = config.load()
     root = (goldens or repository.goldens).resolve()
-    found = _found(cell, release, sweeps or repository.sweeps, root, repository)
+    found = OpenedCell.find(cell, release, sweeps or repository.sweeps, root)
     server.require_free(port)
-    models, panes = _models(found, root)
+    models, panes = _models(found)
     with tempfile.TemporaryDirectory(prefix="goldens-explore-") as folder:
         server.serve(server.config(models, panes, Path(folder)), port, browser)
 
 
-def _found(
-    name: str, release: str | None, sweeps: Path, goldens: Path, repository: config.Config
-) -> CellResult:
-    """Return the findings of runs for a cell; raise CommandError, and errors of the files."""
-    gathered = gather([sweeps], goldens, repository)
-    of_cell = {each.release: each for each in gathered.found if str(each.cell) == name}
-    if release in of_cell:
-        return of_cell[release]
-    if not of_cell or release is not None:
-        which = f" on {release}" if release else ""
-        raise CommandError(
-            f"{sweeps} has no results of {name}{which}: run it (goldens run --cell {name}), or name results "
-            "with --sweeps"
-        )
-    if len(of_cell) > 1:
-        raise CommandError(f"{name} has results on {', '.join(of_cell)}: name one with --release")
-    return next(iter(of_cell.values()))
-
-
-def _models(found: CellResult, goldens: Path) -> tuple[list[Model], int]:
+def _models(found: OpenedCell) -> tuple[list[Model], int]:
     """Return the graphs of a cell, and how many are side by side; raise CommandError."""
     from executorch_goldens_plugins.explorer import adapters, graphs
     from executorch_goldens_plugins.explorer.overlays import on_adapted, overlays
     from executorch_goldens_plugins.explorer.server import Model
 
-    evidence = found.evidence()
-    one, other = found.labels(evidence)
+    one, other = found.labels
     if found.member is not None:
         artifacts = {one: found.member.before, other: found.member.after}
     else:
-        one = other = f"{found.sides[0]} and run"
-        artifacts = {other: golden.read(golden.file_of(goldens / found.release, found.cell))}
+        one = other = f"{found.sides.old} and run"
+        artifacts = {other: golden.read(golden.file_of(found.goldens / found.row.release, found.row.cell))}
     try:
         drawn = graphs.drawn(artifacts)
     except OutlineError as error:
@@ -92,20 +70,15 @@ def _models(found: CellResult, goldens: Path) -> tuple[list[Model], int]:
         raise CommandError(
             f"{found.name} has no graph to show, it is {found.row.verdict}: {found.row.reason or 'known'}"
         )
-    made_by = _made_by(drawn, found, evidence)
+    made_by = _made_by(drawn, found)
     models = []
     for name, each in drawn.items():
-        known = overlays(
-            each,
-            found,
-            evidence,
-            None if name == found.sides[0] else _variation(name, found, evidence),
-            made_by[name],
-        )
+        variation = None if name == found.sides.old else found.variation(name)
+        known = overlays(each, found, variation, made_by[name])
         models.append(Model(name, [each.graph], {of: {each.graph.id: data} for of, data in known.items()}))
         record = artifacts[name]
         if name == other and record is not None:
-            for adapted in adapters.adapted(found.folder / _variation(name, found, evidence), record):
+            for adapted in adapters.adapted(found.folder / found.variation(name), record):
                 if adapted.graphs:
                     models.append(Model(adapted.name, adapted.graphs, on_adapted(known, each, adapted)))
                 else:
@@ -113,27 +86,18 @@ def _models(found: CellResult, goldens: Path) -> tuple[list[Model], int]:
     return models, len(drawn)
 
 
-def _made_by(
-    drawn: Mapping[str, Drawn], found: CellResult, evidence: Evidence
-) -> dict[str, Mapping[str, Sequence[str]]]:
+def _made_by(drawn: Mapping[str, Drawn], found: OpenedCell) -> dict[str, Mapping[str, Sequence[str]]]:
     """Return the origin of the operators of each artifact, by node; print a note if no run has kept it."""
     from executorch_goldens_plugins.explorer.overlays import ORIGIN, made_by, of_same
 
     kept = {
-        name: origins.read(found.folder / OF_PLUGINS, _variation(name, found, evidence))
+        name: origins.read(found.folder / OF_PLUGINS, found.variation(name))
         for name in drawn
-        if name != found.sides[0]
+        if name != found.sides.old
     }
     if None in kept.values():
-        print(f"{ORIGIN}: not recorded: goldens run --cell {found.cell} --origins records it")
+        print(f"{ORIGIN}: not recorded: goldens run --cell {found.row.cell} --origins records it")
     known = {name: made_by(drawn[name], each) for name, each in kept.items() if each is not None}
     return {
-        name: known.get(name) or of_same(each, known.get(found.sides[1], {})) for name, each in drawn.items()
+        name: known.get(name) or of_same(each, known.get(found.sides.new, {})) for name, each in drawn.items()
     }
-
-
-def _variation(label: str, found: CellResult, evidence: Evidence) -> str:
-    """Return under which variation an artifact was made; empty where a run kept nothing of it."""
-    kept = [folder.name for folder in sorted(found.folder.glob(VARIATION_FOLDERS))]
-    agreeing = [names[0] for names in evidence.agreeing]
-    return next((name for name in [*([label] if label in kept else ()), *agreeing, *kept]), "")

@@ -10,10 +10,9 @@ from model_explorer.node_data_builder import GraphNodeData, NodeDataResult, Thre
 
 from executorch_goldens.artifact import EDGE, EXPORTED, LOWERED, QUANTIZED
 from executorch_goldens.diff.operators import SAME
-from executorch_goldens.report import tensors
-from executorch_goldens.report.gathering import CellResult
-from executorch_goldens.results.evidence import OUTPUT, VALUE, Evidence
+from executorch_goldens.results.evidence import OUTPUT, VALUE
 from executorch_goldens_plugins.explorer.adapters import Adapted
+from executorch_goldens_plugins.explorer.cell import OpenedCell
 from executorch_goldens_plugins.explorer.graphs import Drawn
 from executorch_goldens_plugins.explorer.origins import Origins, written
 
@@ -34,8 +33,7 @@ MOST = float(1 << 20)
 
 def overlays(
     drawn: Drawn,
-    found: CellResult,
-    evidence: Evidence,
+    found: OpenedCell,
     variation: str | None,
     makers: Mapping[str, Sequence[str]],
 ) -> dict[str, GraphNodeData]:
@@ -51,7 +49,7 @@ def overlays(
     # Model Explorer shows the last first.
     made: Mapping[str, dict[str, NodeDataResult]] = {
         ORIGIN: _origins(makers),
-        ERROR: {} if variation is None else _errors(drawn, found, evidence, variation),
+        ERROR: {} if variation is None else _errors(drawn, found, variation),
         PASS: {} if variation is None else _passes(drawn, found),
         COMPARED: {node: _result(state, STATES.get(state)) for node, state in drawn.states.items()},
     }
@@ -97,25 +95,28 @@ def on_adapted(
     return found
 
 
-def _errors(drawn: Drawn, found: CellResult, evidence: Evidence, variation: str) -> dict[str, NodeDataResult]:
+def _errors(drawn: Drawn, found: OpenedCell, variation: str) -> dict[str, NodeDataResult]:
     """Return the largest part of its tolerance that an element of an output takes, and of the value that departs."""
-    used = {
-        (OUTPUT, each.name): each.used for each in tensors.errors(evidence) if each.variation == variation
-    }
-    results = {
-        node: _result(min(used[OUTPUT, node], MOST)) for node in drawn.returned if (OUTPUT, node) in used
-    }
-    if not used and len(drawn.returned) == 1 and (accuracy := found.row.accuracy) is not None:
+    outputs, values = (
+        {
+            each.name: deviation.used()
+            for each in found.evidence.tensors
+            if (each.kind, each.variation) == (kind, variation) and (deviation := each.deviation) is not None
+        }
+        for kind in (OUTPUT, VALUE)
+    )
+    results = {node: _result(min(outputs[node], MOST)) for node in drawn.returned if node in outputs}
+    if not outputs and len(drawn.returned) == 1 and (accuracy := found.row.accuracy) is not None:
         # A stable cell has one figure, of its worst output.
         results[drawn.returned[0]] = _result(min(accuracy.used, MOST))
-    for each in tensors.errors(evidence, VALUE):
-        nodes = drawn.labelled.get(each.name, [])
-        if each.variation == variation and len(nodes) == 1:
-            results[nodes[0]] = _result(min(each.used, MOST))
+    for name, used in values.items():
+        nodes = drawn.labelled.get(name, [])
+        if len(nodes) == 1:
+            results[nodes[0]] = _result(min(used, MOST))
     return results
 
 
-def _passes(drawn: Drawn, found: CellResult) -> dict[str, NodeDataResult]:
+def _passes(drawn: Drawn, found: OpenedCell) -> dict[str, NodeDataResult]:
     """Return the pass that made the difference, on every operator that is not the same."""
     blamed = found.member.proposal.blamed if found.member is not None else None
     if blamed is None:
