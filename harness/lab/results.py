@@ -18,7 +18,8 @@ from executorch_goldens.goldens import findings
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.findings import Fault
 from executorch_goldens.judging.attribution import Attribution
-from executorch_goldens.results.proposals import Proposal
+from executorch_goldens.results.evidence import SIDES, Evidence, ShownTensor
+from executorch_goldens.results.proposals import CellFile, Proposal
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Diverged, Reported, ResultRow
 from lab import markdown
@@ -30,7 +31,7 @@ PAGE = "docs/results.md"
 FILES: dict[str, tuple[type, ...]] = {
     "row": (ResultRow, Diverged, Attribution, Accuracy),
     "run": (Provenance,),
-    "proposal": (Proposal,),
+    "cell": (CellFile, Proposal, Evidence, ShownTensor),
     "compare": (ComparedSides, ComparedSide, ComparedCell, Reported, ComparedReach, Tally),
     "operators": (OperatorTable, TriedOn, TableRow, Came, Step),
 }
@@ -39,7 +40,7 @@ INSIDE = (
     *(findings.Deviated, findings.TensorType, findings.Element, findings.Frame, findings.Exceeded, Metric),
 )
 #: Fields that a file does not have.
-UNWRITTEN: dict[type, tuple[str, ...]] = {Proposal: ("folder",)}
+UNWRITTEN: dict[type, tuple[str, ...]] = {Proposal: ("folder",), ShownTensor: SIDES}
 
 
 def parts() -> Iterator[Part]:
