@@ -24,7 +24,8 @@ from executorch_goldens.results.compared import (
     ComparedSides,
     Tally,
 )
-from executorch_goldens.results.proposals import Proposal
+from executorch_goldens.results.evidence import SIDES, Evidence, ShownTensor
+from executorch_goldens.results.proposals import CellFile, Proposal
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Diverged, Reported, ResultRow
 from executorch_goldens.words.kinds import WORDS
@@ -37,7 +38,7 @@ PAGE = "docs/results.md"
 FILES: dict[str, tuple[type, ...]] = {
     "row": (ResultRow, Diverged, Attribution, Accuracy),
     "run": (Provenance,),
-    "proposal": (Proposal,),
+    "cell": (CellFile, Proposal, Evidence, ShownTensor),
     "compare": (ComparedSides, ComparedSide, ComparedCell, Reported, ComparedReach, Tally),
     "operators": (OperatorTable, TriedOn, TableRow, Came, Step),
 }
@@ -46,7 +47,7 @@ INSIDE = (
     *(findings.Deviated, findings.TensorType, findings.Element, findings.Frame, findings.Exceeded, Metric),
 )
 #: Fields that a file does not have.
-UNWRITTEN: dict[type, tuple[str, ...]] = {Proposal: ("folder",)}
+UNWRITTEN: dict[type, tuple[str, ...]] = {Proposal: ("folder",), ShownTensor: SIDES}
 
 
 def parts() -> Iterator[Part]:

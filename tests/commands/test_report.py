@@ -28,7 +28,8 @@ from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.goldens.quantities import QUANTITIES
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging.rightness import wrong_outputs
-from executorch_goldens.results.evidence import Evidence, EvidenceError, ShownTensor, tensors
+from executorch_goldens.results.evidence import Evidence, ShownTensor, tensors
+from executorch_goldens.results.proposals import CellFile, ProposalError
 from tests import DATA, GOLDENS, REPOSITORY
 from tests.conftest import Artifacts
 from tests.support.browsing import Reader
@@ -545,9 +546,9 @@ def hostile(tmp_path: Path) -> Path:
     folder = tmp_path / "results" / "1.2.0"
     shutil.copytree(STOCK / "1.2.0", folder)
     case = folder / "tosa-int" / "cat-h-v"
-    for path in (folder / "results.jsonl", case / "proposal.json"):
+    kept = case / "cell.json"
+    for path in (folder / "results.jsonl", kept):
         path.write_text(path.read_text().replace("output 0 float32", json.dumps(HOSTILE)[1:-1]))
-    kept = case / "evidence.json"
     kept.write_text(kept.read_text().replace("first pass whose", json.dumps(HOSTILE)[1:-1]))
     made = tmp_path / "hostile.html"
     assert report(folder.parent, "--html", made) == cli.SAME
@@ -607,9 +608,9 @@ def test_bad_input_is_one_error_and_no_file(tmp_path: Path, capsys: pytest.Captu
     damaged.write_text('{"format": 2, "target": "tosa-fp", "case": "linear"}\n')
     refused(capsys, [twice, "--html", made], twice, "required field `verdict`", "run the cells again")
     shutil.copytree(STOCK / "1.2.0", tmp_path / "evil" / "1.2.0")
-    kept = tmp_path / "evil" / "1.2.0" / "tosa-int" / "cat-h-v" / "evidence.npz"
+    kept = tmp_path / "evil" / "1.2.0" / "tosa-int" / "cat-h-v" / "cell.npz"
     kept.write_bytes(kept.read_bytes()[:100])
-    refused(capsys, [tmp_path / "evil", "--html", made], kept.parent, "is damaged", "run its cell again")
+    refused(capsys, [tmp_path / "evil", "--html", made], kept.parent, "is damaged", "Run its cell again")
     assert not made.exists()
     assert not list(tmp_path.glob("*.new~"))
 
@@ -621,21 +622,22 @@ def test_evidence_is_read_as_it_was_written(tmp_path: Path) -> None:
     kept = ShownTensor(
         "output", "output 0", "example", "seed0-heap0", np.eye(2), np.ones((2, 2)), np.zeros((2, 2))
     )
-    Evidence(message=[("", "a")], agreeing=[["seed0-heap0"]], tensors=[kept]).write(tmp_path)
-    first = (tmp_path / "evidence.npz").read_bytes()
+    file = CellFile(evidence=Evidence(message=[("", "a")], agreeing=[["seed0-heap0"]], tensors=[kept]))
+    file.write(tmp_path)
+    first = (tmp_path / "cell.npz").read_bytes()
     time.sleep(2.1)  # An archive has the time to two seconds.
-    Evidence(message=[("", "a")], agreeing=[["seed0-heap0"]], tensors=[kept]).write(tmp_path)
-    assert (tmp_path / "evidence.npz").read_bytes() == first
-    read = Evidence.load(tmp_path)
+    file.write(tmp_path)
+    assert (tmp_path / "cell.npz").read_bytes() == first
+    read = CellFile.load(tmp_path, arrays=True).evidence
     assert (read.message, read.agreeing) == ([("", "a")], [["seed0-heap0"]])
     (tensor,) = read.tensors
     assert tensor.expected is not None
     assert (tensor.actual == np.eye(2)).all()
     assert (tensor.expected == 1).all()
-    assert Evidence.load(tmp_path / "nowhere") == Evidence()
-    (tmp_path / "evidence.json").write_text("{")
-    with pytest.raises(EvidenceError, match="run its cell again"):
-        Evidence.load(tmp_path)
+    assert CellFile.load(tmp_path / "nowhere", arrays=True) == CellFile()
+    (tmp_path / "cell.json").write_text("{")
+    with pytest.raises(ProposalError, match="Run its cell again"):
+        CellFile.load(tmp_path)
 
 
 def test_a_large_tensor_is_a_histogram_on_the_scale_of_its_pair() -> None:
@@ -719,5 +721,5 @@ def test_a_run_keeps_evidence_for_its_report(runner: Runner, artifacts: dict[str
     words = ("--variations", "0,4", "--models", "zoo_two", "--cell", "xnnpack-fp32/*")
     finished = runner(*words, "--explain", "off")
     assert finished.verdicts() == {"xnnpack-fp32/alpha": "corrupt", "xnnpack-fp32/beta": "order-only"}
-    kept = Evidence.load(runner.sweeps / "xnnpack-fp32" / "alpha")
+    kept = CellFile.load(runner.sweeps / "xnnpack-fp32" / "alpha", arrays=True).evidence
     assert [tensor.kind for tensor in kept.tensors][:1] == ["output"]

@@ -455,7 +455,7 @@ def stop_before_requests(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
             template.process.send_signal(signal.SIGSTOP)
         request(self, template, job)
 
-    monkeypatch.setattr("executorch_goldens.sweep.sweep.ANSWER_LIMIT", 1.0)
+    monkeypatch.setattr("executorch_goldens.sweep.template.ANSWER_LIMIT", 1.0)
     monkeypatch.setattr(Sweep, "_request", stop_and_request)
 
 
@@ -477,13 +477,13 @@ def test_a_cell_whose_templates_hang_twice_is_one_red_cell(monkeypatch: pytest.M
         (outcome,) = sweep.outcomes(HANG)
         assert outcome.result == Killed("SIGKILL", template=HUNG, silent=1.0)
         # Others are exported all the same.
-        monkeypatch.setattr("executorch_goldens.sweep.sweep.ANSWER_LIMIT", PATIENCE)
+        monkeypatch.setattr("executorch_goldens.sweep.template.ANSWER_LIMIT", PATIENCE)
         (outcome,) = sweep.again(HANG, variations((0,)))
         assert isinstance(outcome.result, TimedOut)
 
 
 def test_a_template_that_hangs_while_it_exports_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("executorch_goldens.sweep.sweep.ANSWER_LIMIT", 1.0)
+    monkeypatch.setattr("executorch_goldens.sweep.template.ANSWER_LIMIT", 1.0)
     with fresh_sweep(limit=0.3) as sweep:
         hung = template_of(sweep)
         hung.send_signal(signal.SIGSTOP)

@@ -14,7 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell, Outcome, TimedOut
 from executorch_goldens.judging.attribution import NONE, Attribution, Follows
-from executorch_goldens.results.evidence import Evidence
+from executorch_goldens.results.proposals import CellFile
 from executorch_goldens.running.explaining import Diagnosis, Explainer, Probe, Suspect, with_shown
 from executorch_goldens.running.factors import Experiment
 from executorch_goldens.settings.exports import Settings, default_interpreter
@@ -127,8 +127,8 @@ def test_the_factor_is_in_the_message_and_in_the_results(runner: Runner, snapsho
     # Replayed answers follow the hash seed.
     # The verdict is printed before, and the cell's page has it all.
     assert finished.printed() == snapshot
-    kept = Evidence.load(runner.sweeps / "tosa-fp" / "alpha")
-    assert dict(kept.message)["factor"] == kept.follows == snapshot
+    kept = CellFile.load(runner.sweeps / "tosa-fp" / "alpha").evidence
+    assert dict(kept.message)["factor"] == snapshot
     row = finished.rows["tosa-fp/alpha"]
     assert (row["verdict"], row["attribution"]["factors"]) == ("order-only", [["hash seed"]])
 

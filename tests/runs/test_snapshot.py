@@ -294,9 +294,8 @@ def test_what_was_kept_of_a_cell_is_cleared_when_it_is_kept_again_and_when_it_is
         assert recorded(*one, "--variations", seeds).code == pytest.ExitCode.TESTS_FAILED
         assert {path.name for path in kept.iterdir()} == {
             *folders,
-            "proposal.json",
-            "evidence.json",
-            "evidence.npz",
+            "cell.json",
+            "cell.npz",
         }
     recorded.answers({"alpha": artifacts["steady"]})
     assert recorded(*one, "--variations", "0,4", "--explain", "all").code == 0

@@ -21,7 +21,7 @@ from executorch_goldens.report.tensors import Error, PicturedTensor
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.rows import Reported
 from executorch_goldens.review.decisions import ACCEPTED
-from executorch_goldens.words import errors
+from executorch_goldens.words import causes, errors
 from executorch_goldens.words.findings import NOT_JUDGED, NOT_RUN, artifact
 from executorch_goldens.words.verdicts import FACTOR, PASS
 
@@ -82,6 +82,12 @@ class CellPage:
         if row.fault == Fault.CASE or row.divergence is None:
             return ""
         return self.evidence.diverging or row.divergence.name
+
+    @property
+    def factor(self) -> str:
+        """The factor that the cell follows, in words; empty where that was not sought."""
+        found = self.found.row.attribution
+        return causes.attribution(found) if found is not None else ""
 
     @property
     def commands(self) -> dict[str, str]:

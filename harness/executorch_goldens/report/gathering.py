@@ -21,6 +21,7 @@ from executorch_goldens.results import merging
 from executorch_goldens.results.compared import ARTIFACTS, DATA, ComparedCell, ComparedSides, folder_of
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.merging import PartialResults
+from executorch_goldens.results.proposals import CellFile
 from executorch_goldens.results.rows import ResultRow
 from executorch_goldens.review.decisions import ReviewDecisions, decisions
 from executorch_goldens.settings.config import Config
@@ -69,8 +70,8 @@ class CellResult:
         return f"{self.release}/{self.cell}"
 
     def evidence(self) -> Evidence:
-        """Return the run's evidence for the page; raise `executorch_goldens.results.evidence.EvidenceError`."""
-        return Evidence.load(self.folder)
+        """Return the run's evidence for the page; raise `executorch_goldens.results.proposals.ProposalError`."""
+        return CellFile.load(self.folder, arrays=True).evidence
 
     def labels(self, evidence: Evidence) -> Labels:
         """Return the names of the two compared artifacts."""

@@ -1,33 +1,31 @@
 """Evidence of a cell for its page in a report that neither its texts nor its result row hold.
 
-``evidence.json`` in the folder of a cell has the message, the variations that agree, the commands and the graphs after
-the pass at which variations diverge. ``evidence.npz`` beside it has the tensors that a golden's text only summarizes.
+It is a part of ``cell.json`` (`results.proposals.CellFile`); ``cell.npz`` beside that has the tensors that a golden's
+text only summarizes.
 """
 
 from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from executorch_goldens.artifact import Artifact, Beginning, Lowered, Outcome, Tensor
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.decode.text import WRITTEN_OUT
-from executorch_goldens.errors import HarnessError
-from executorch_goldens.files import npz, plain
+from executorch_goldens.files import npz
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.labels import OF_VARIATIONS, Labels
 from executorch_goldens.goldens.rendering import decode_delegates
 from executorch_goldens.judging.verdict import DISAGREEING
 
-FILE, TENSORS = "evidence.json", "evidence.npz"
-#: Version of the files.
-FORMAT = 2
+#: File with the arrays of tensors.
+TENSORS = "cell.npz"
 #: Larger tensors are not kept a second time: they are in the payloads.
 MOST_NUMBERS = 1 << 20
 #: A disagreement is shown between the first two of the artifacts.
@@ -45,20 +43,19 @@ LARGEST_ARRAYS = 64 << 20
 SIDES = ("actual", "expected", "tolerance")
 
 
-class EvidenceError(HarnessError, ValueError):
-    """Evidence that cannot be read; the message names its file and the way out."""
-
-
-@dataclass(frozen=True)
-class ShownTensor:
+class ShownTensor(msgspec.Struct, frozen=True, omit_defaults=True):
     """A tensor.
 
     Attributes
     ----------
+    kind
+        ``output``, ``value`` (that begins a departure) or ``constant``.
     name
         Name of the constant in its delegate, or of the tensor in messages.
     where
         The delegate's text without its kind (``delegate_0``), or the sample of inputs.
+    variation
+        The variation whose program has it.
     expected, tolerance
         Eager's values, and the tolerance of each element; None for a constant.
     """
@@ -79,9 +76,8 @@ class ShownTensor:
         return Deviation(Tensor.from_array(self.expected), Tensor.from_array(self.actual), self.tolerance)
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """Evidence that a run keeps of a cell.
+class Evidence(msgspec.Struct, frozen=True):
+    """What a report shows of a cell beside its result and its artifacts.
 
     Attributes
     ----------
@@ -89,10 +85,10 @@ class Evidence:
         The lines below the reason, each after what it is about (`executorch_goldens.words.verdicts.lines`).
     agreeing
         Names of the variations that made the same, a list for each artifact.
-    follows
-        The line that says which factor the verdict follows; empty where that is not known.
     commands
         Commands, by purpose: ``accept``, ``again``, and what plugins propose.
+    diverging
+        Which pass made the difference, for people; empty where none is known.
     after
         The graph that this pass left, by variation; empty where all made the same.
     tensors
@@ -101,10 +97,9 @@ class Evidence:
 
     message: Sequence[tuple[str, str]] = ()
     agreeing: Sequence[Sequence[str]] = ()
-    follows: str = ""
-    commands: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, str] = {}
     diverging: str = ""
-    after: Mapping[str, str] = field(default_factory=dict)
+    after: Mapping[str, str] = {}
     tensors: Sequence[ShownTensor] = ()
 
     def labels(self, verdict: str, sides: Labels) -> Labels:
@@ -120,38 +115,26 @@ class Evidence:
         names = [names[0] for names in self.agreeing]
         return Labels(names[0], names[1]) if len(names) > 1 else OF_VARIATIONS
 
-    def write(self, folder: Path) -> None:
-        """Leave it in the folder of a cell."""
-        folder.mkdir(parents=True, exist_ok=True)
-        arrays: dict[str, Array] = {}
-        fields = asdict(self)
-        for number, tensor in enumerate(fields["tensors"]):
-            for side in SIDES:
-                if (array := tensor.pop(side)) is not None:
-                    arrays[f"{number}.{side}"] = array
-        if arrays:
-            _write_arrays(folder / TENSORS, arrays)
-        plain.write(folder / FILE, fields, FORMAT)
+    def split(self) -> tuple[Evidence, dict[str, Array]]:
+        """Return it without the arrays of its tensors, and these by their tensor's number and side."""
+        arrays = {
+            f"{number}.{side}": array
+            for number, tensor in enumerate(self.tensors)
+            for side in SIDES
+            if (array := getattr(tensor, side)) is not None
+        }
+        bare = [msgspec.structs.replace(each, **dict.fromkeys(SIDES)) for each in self.tensors]
+        return msgspec.structs.replace(self, tensors=bare), arrays
 
-    @classmethod
-    def load(cls, folder: Path) -> Evidence:
-        """Return the evidence in the folder of a cell; empty if there is none; raise EvidenceError."""
-        path = folder / FILE
-        try:
-            found = plain.read(path, cls, FORMAT)
-            arrays = _arrays(folder / TENSORS)
-            tensors = []
-            for number, tensor in enumerate(found.tensors):
-                sides: dict[str, Any] = {side: arrays.get(f"{number}.{side}") for side in SIDES}
-                tensors.append(replace(tensor, **sides))
-                _require_alike(tensors[-1])
-            return replace(found, tensors=tensors)
-        except FileNotFoundError:
-            return cls()
-        except (OSError, ValueError) as error:
-            raise EvidenceError(
-                f"{path} is damaged ({type(error).__name__}: {error}): run its cell again, or delete {folder}"
-            ) from error
+    def with_arrays(self, folder: Path) -> Evidence:
+        """Return it with the arrays of its tensors, from the folder of its cell; raise OSError and ValueError."""
+        arrays = _arrays(folder / TENSORS)
+        tensors = []
+        for number, tensor in enumerate(self.tensors):
+            sides = {side: arrays.get(f"{number}.{side}") for side in SIDES}
+            tensors.append(msgspec.structs.replace(tensor, **sides))
+            _require_alike(tensors[-1])
+        return msgspec.structs.replace(self, tensors=tensors)
 
 
 def _require_alike(tensor: ShownTensor) -> None:
@@ -170,9 +153,11 @@ def _require_alike(tensor: ShownTensor) -> None:
         raise ValueError(f"{tensor.name} has a tolerance that is no number from 0")
 
 
-def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write arrays for `numpy.load`; `numpy.savez` would add the time."""
-    with zipfile.ZipFile(path, "w") as archive:
+def write_arrays(folder: Path, arrays: Mapping[str, Array]) -> None:
+    """Write the arrays of a cell, if there are any; `numpy.savez` would add the time."""
+    if not arrays:
+        return
+    with zipfile.ZipFile(folder / TENSORS, "w") as archive:
         for key, array in arrays.items():
             member = zipfile.ZipInfo(f"{key}.npy")
             member.compress_type = zipfile.ZIP_DEFLATED
@@ -188,12 +173,6 @@ def _arrays(path: Path) -> dict[str, Any]:
         if not number.isdecimal() or side not in SIDES:
             raise ValueError(f"{path.name}: {key!r} is no tensor of a cell")
     return found
-
-
-def discard(folder: Path) -> None:
-    """Delete the evidence in the folder of a cell, if there is any."""
-    for name in (FILE, TENSORS):
-        (folder / name).unlink(missing_ok=True)
 
 
 def tensors(groups: Sequence[Sequence[Outcome]]) -> Iterator[ShownTensor]:

@@ -1,7 +1,7 @@
-"""Proposals: the golden that a cell would get, and how it was made.
+"""What a run keeps of a cell that needs a look, in one file, ``cell.json``: the golden that it would get, and evidence.
 
-A run leaves ``proposal.json`` in the folder that it keeps of a cell. Where the artifact may be recorded, the
-golden-to-be is ``proposal.txt`` beside it, and the file has its digest.
+Beside it are what its variations made, and, where the artifact may be recorded, the golden-to-be, ``proposal.txt``,
+whose digest is in the file.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
+
 from executorch_goldens.artifact import Cell
 from executorch_goldens.diff import equality
 from executorch_goldens.errors import CommandError, FileError
@@ -23,9 +25,10 @@ from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.findings import Fault, Finding, Frame, Key, OneOf
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.record import Record
+from executorch_goldens.results.evidence import Evidence, write_arrays
 from executorch_goldens.settings import releases
 
-FILE = "proposal.json"
+FILE = "cell.json"
 #: The golden-to-be beside it.
 GOLDEN = "proposal.txt"
 #: The artifact of a variation, as a golden, in the folder of the variation.
@@ -33,11 +36,13 @@ MADE = "golden.txt"
 #: Names of the folders of variations; see `executorch_goldens.zoo.variations.Variation.name`.
 VARIATION_FOLDERS = "seed*-heap*"
 #: Version of the file.
-FORMAT = 2
+FORMAT = 3
+#: What was in its place before it had this version.
+BEFORE = "proposal.json"
 
 
 class ProposalError(FileError, ValueError):
-    """A proposal, or its golden-to-be, that cannot be used as it is."""
+    """What is kept of a cell, or its golden-to-be, that cannot be used as it is."""
 
 
 def _refusal(path: Path, what: str) -> ProposalError:
@@ -104,38 +109,6 @@ class Proposal:
         """True if it is a mistake in the repository's own files."""
         return self.found.fault in (Fault.CASE, Fault.REPOSITORY)
 
-    def write(self, proposed: Record | None) -> None:
-        """Write it into `folder` with the golden-to-be."""
-        discard(self.folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if proposed is not None:
-            golden.write(self.folder / GOLDEN, proposed, kept=True)
-        self._write_file()
-
-    def _write_file(self) -> None:
-        fields = plain.plain(self)
-        del fields["folder"]
-        plain.write(self.folder / FILE, fields, FORMAT)
-
-    def with_proof(self, proof: str) -> Self:
-        """Return it with the result of an export without the pass, and write that to its file."""
-        proven = dataclasses.replace(self, proof=proof)
-        proven._write_file()
-        return proven
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Return the proposal in a file; raise ProposalError."""
-        try:
-            read = dataclasses.replace(plain.read(path, cls, FORMAT), folder=path.parent)
-            untrusted.require_names([read.release])
-            untrusted.inside(path.parent.parent.parent, read.target, read.case)
-        except (OSError, ValueError) as error:
-            raise _refusal(path, f"is damaged ({type(error).__name__}: {error})") from error
-        if (read.target, read.case) != path.parts[-3:-1]:
-            raise _refusal(path, f"is the proposal of {read.cell}, in the folder of another cell")
-        return read
-
     def proposed(self) -> Record:
         """Return the golden-to-be; raise ProposalError unless it is the one that was proposed."""
         place = self.folder / GOLDEN
@@ -150,6 +123,58 @@ class Proposal:
     def made(self) -> list[Record]:
         """Return the differing artifacts of its variations, each once; none if they left none."""
         return made(self.folder)
+
+
+class CellFile(msgspec.Struct, frozen=True):
+    """What a run keeps of a cell that needs a look.
+
+    Attributes
+    ----------
+    proposal
+        What a review shows of it; null where nothing is proposed: of a known defect, and of a cell that was recorded.
+    evidence
+        What a report shows of it beside that.
+    """
+
+    proposal: Proposal | None = None
+    evidence: Evidence = Evidence()
+
+    def write(self, folder: Path) -> None:
+        """Write it into the folder of a cell, the arrays of its evidence, if there are any, first."""
+        folder.mkdir(parents=True, exist_ok=True)
+        evidence, arrays = self.evidence.split()
+        write_arrays(folder, arrays)
+        fields = plain.plain(msgspec.structs.replace(self, evidence=evidence))
+        if self.proposal is not None:
+            del fields["proposal"]["folder"]
+        plain.write(folder / FILE, fields, FORMAT)
+
+    @classmethod
+    def load(cls, folder: Path, arrays: bool = False) -> Self:
+        """Return what is kept in the folder of a cell, empty if nothing is; raise ProposalError.
+
+        Parameters
+        ----------
+        arrays
+            Whether to read the arrays of its evidence as well.
+        """
+        path = folder / FILE
+        try:
+            read = plain.read(path, cls, FORMAT)
+            if arrays:
+                read = msgspec.structs.replace(read, evidence=read.evidence.with_arrays(folder))
+            if read.proposal is None:
+                return read
+            proposal = dataclasses.replace(read.proposal, folder=folder)
+            untrusted.require_names([proposal.release])
+            untrusted.inside(folder.parent.parent, proposal.target, proposal.case)
+        except FileNotFoundError:
+            return cls()
+        except (OSError, ValueError) as error:
+            raise _refusal(path, f"is damaged ({type(error).__name__}: {error})") from error
+        if (proposal.target, proposal.case) != path.parts[-3:-1]:
+            raise _refusal(path, f"is the proposal of {proposal.cell}, in the folder of another cell")
+        return msgspec.structs.replace(read, proposal=proposal)
 
 
 def made(folder: Path) -> list[Record]:
@@ -176,19 +201,22 @@ def distinct(records: Iterable[Record]) -> list[Record]:
 
 
 def discard(folder: Path) -> None:
-    """Delete the proposal in the folder of a cell, if there is one."""
-    (folder / FILE).unlink(missing_ok=True)
+    """Delete the proposal in the folder of a cell; its evidence stays."""
+    msgspec.structs.replace(CellFile.load(folder), proposal=None).write(folder)
     (folder / GOLDEN).unlink(missing_ok=True)
     (folder / GOLDEN).with_suffix(golden.WHOLE).unlink(missing_ok=True)
 
 
 def find(sweeps: Path, but: Collection[Path] = ()) -> Iterator[Proposal]:
     """Yield the proposals of every release under `sweeps`, sorted by name; raise ProposalError."""
+    for path in sorted(sweeps.glob(f"*/*/*/{BEFORE}")):
+        raise _refusal(path, "was left by an earlier version")
     for path in sorted(path for path in sweeps.glob(f"*/*/*/{FILE}") if path.parent not in but):
-        proposal = Proposal.load(path)
-        if proposal.release != path.parts[-4]:
+        proposal = CellFile.load(path.parent).proposal
+        if proposal is not None and proposal.release != path.parts[-4]:
             raise _refusal(path, f"is of ExecuTorch {proposal.release}, in the folder of another release")
-        yield proposal
+        if proposal is not None:
+            yield proposal
 
 
 def latest(cell: Cell, release: str | None, goldens: Path, sweeps: Path) -> tuple[str, Record]:

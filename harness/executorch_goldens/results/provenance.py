@@ -20,8 +20,8 @@ from executorch_goldens.sweep.shards import Shard
 
 FILE = "run.json"
 
-#: Version of the file.
-FORMAT = 1
+#: Version of the file, and of what is beside it.
+FORMAT = 2
 
 GIBIBYTE = 2**30
 

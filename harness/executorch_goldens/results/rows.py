@@ -1,9 +1,10 @@
 """Results of a run: a row per cell, and the files of cells that need a look.
 
-``<sweeps>/<release>/results.jsonl`` has a line for each cell that was checked. Where a cell is neither stable nor
-accepted, ``<sweeps>/<release>/<target>/<case>/<variation>/`` holds what each variation made, for diff and decode, and
-``proposal.json`` beside these what the cell would be recorded as (`results.proposals`), ``evidence.json`` what
-else a report shows of it (`results.evidence`). What options of plugins leave of any cell is in a folder of its own.
+``<sweeps>/<release>/results.jsonl`` has a line for each cell that was checked: one file, to be searched and streamed.
+Where a cell is neither stable nor accepted, ``<sweeps>/<release>/<target>/<case>/`` holds all else of it:
+``cell.json`` (`results.proposals`), and in a folder for each variation what that made, for diff and decode. What
+options of plugins leave of any cell is in a folder of its own there. The folder of a cell takes its place whole, and
+then its row is added: a killed run leaves all of a cell or nothing.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from executorch_goldens.judging.attribution import Attribution
 from executorch_goldens.judging.comparison import made_with
 from executorch_goldens.judging.divergence import How
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.results import evidence, proposals
-from executorch_goldens.results.proposals import Proposal
+from executorch_goldens.results import proposals
+from executorch_goldens.results.evidence import Evidence
+from executorch_goldens.results.proposals import CellFile, Proposal
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.sweep.seconds import Remembered
@@ -47,8 +49,6 @@ KNOWN, ALLOWED = "known defect", "allowed rename"
 
 #: Folder below a cell's for what options of plugins leave (`running.additions.Addition.judged`).
 OF_PLUGINS = "plugins"
-#: Logs of exports in which the harness itself failed, in the folder of a cell.
-LOGS = "log-*.txt"
 
 
 class Diverged(msgspec.Struct, frozen=True):
@@ -197,6 +197,7 @@ class Results:
         self.file = self.root / FILE
         self.seconds = Remembered(self.root)
         self._lock = lock(self.root)
+        self._aside = self.root / f"cells{durable.ASIDE}"
 
     def open(self) -> None:
         """Take the folder for this run alone, with no result in it yet; raise UsageError."""
@@ -211,6 +212,7 @@ class Results:
         except OSError as error:
             raise UsageError(f"--sweeps {self.root} cannot be written: {error}") from error
         durable.delete_left_over(self.root)
+        shutil.rmtree(self._aside, ignore_errors=True)
         self.file.write_text("")
 
     def close(self, cells: Sequence[Cell]) -> None:
@@ -218,10 +220,15 @@ class Results:
         if self._lock.is_locked:
             write(self.file, read(self.file), cells)
             self.seconds.write()
+            shutil.rmtree(self._aside, ignore_errors=True)
         self._lock.release()
 
     def folder(self, cell: Cell) -> Path:
         return untrusted.inside(self.root, cell.target, cell.case)
+
+    def aside(self, cell: Cell) -> Path:
+        """Return where the folder of a cell is made, until `settle`."""
+        return untrusted.inside(self._aside, cell.target, cell.case)
 
     def note(
         self,
@@ -279,8 +286,9 @@ class Results:
         reviewed: Record | None,
         came: Provenance,
         accuracy: Accuracy | None = None,
+        evidence: Evidence | None = None,
     ) -> Proposal:
-        """Write, and return, the cell's golden-to-be, for a review.
+        """Leave what was kept of a cell with its golden-to-be, for a review, and return that.
 
         Parameters
         ----------
@@ -306,33 +314,43 @@ class Results:
             accuracy=accuracy,
             folder=self.folder(judged.cell),
         )
-        proposal.write(proposed)
+        if proposed is not None:
+            golden.write(self.aside(judged.cell) / proposals.GOLDEN, proposed, kept=True)
+        self.settle(judged.cell, CellFile(proposal, evidence or Evidence()))
         return proposal
 
+    def settle(self, cell: Cell, file: CellFile | None) -> None:
+        """Let what was kept of a cell, with `file` if there is one, take the place of what an earlier run left."""
+        made = self.aside(cell)
+        if file is not None:
+            file.write(made)
+        self.clear(cell)
+        if made.is_dir():
+            place = self.folder(cell)
+            durable.make_folder(place.parent)
+            made.rename(place)
+            durable.sync_folder(place.parent)
+
     def clear(self, cell: Cell) -> None:
-        """Delete files of earlier runs for `cell`."""
-        folder = self.folder(cell)
-        for place in folder.glob(proposals.VARIATION_FOLDERS):
-            shutil.rmtree(place)
-        for log in folder.glob(LOGS):
-            log.unlink()
-        proposals.discard(folder)
-        evidence.discard(folder)
-        shutil.rmtree(folder / OF_PLUGINS, ignore_errors=True)
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+        """Delete what is kept of `cell`, at once."""
+        gone = self._aside / f"gone{durable.ASIDE}"
+        gone.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            self.folder(cell).rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
 
     def keep(self, cell: Cell, outcomes: Sequence[Outcome]) -> list[Record]:
-        """Leave what every variation made, and nothing of earlier runs; return each artifact once."""
-        self.clear(cell)
+        """Leave what every variation made aside, until `settle`; return each artifact once."""
+        folder = self.aside(cell)
+        folder.mkdir(parents=True)
         records: list[Record] = []
         names = [outcome.variation for outcome in outcomes]
         for outcome in outcomes:
             if isinstance(outcome.result, Casualty):
                 if isinstance(outcome.result, OfHarness):
-                    self._keep_log(cell, outcome.variation, outcome.result.log)
+                    (folder / f"log-{outcome.variation}.txt").write_text(outcome.result.log, encoding="utf-8")
                 continue
-            place = self.folder(cell) / outcome.variation
+            place = folder / outcome.variation
             # Of a payload that cannot be decoded there is no text, and the more need of its bytes.
             with contextlib.suppress(DecodeError):
                 records.append(
@@ -349,11 +367,6 @@ class Results:
                     (place / f"delegate_{index}.bin").write_bytes(delegate.payload)
         return proposals.distinct(records)
 
-    def _keep_log(self, cell: Cell, variation: str, log: str) -> None:
-        place = self.folder(cell) / LOGS.replace("*", variation)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(log, encoding="utf-8")
-
 
 def lock(folder: Path) -> filelock.BaseFileLock:
     """Return the lock that a run holds while it may write the results of a release, in `folder`."""
@@ -361,9 +374,9 @@ def lock(folder: Path) -> filelock.BaseFileLock:
 
 
 def read(file: Path) -> list[ResultRow]:
-    """Return the lines of a ``results.jsonl``; raise UsageError."""
+    """Return the lines of a ``results.jsonl``, but for one whose writer was killed; raise UsageError."""
     try:
-        lines = untrusted.text(file).splitlines()
+        lines = [line for line in untrusted.text(file).splitlines(keepends=True) if line.endswith("\n")]
     except (OSError, ValueError) as error:
         raise UsageError(f"{file} cannot be read: {error}; run the cells again") from error
     rows = []
@@ -392,11 +405,6 @@ def write(file: Path, rows: Iterable[ResultRow], cells: Sequence[Cell]) -> None:
 
 def _lines(rows: Iterable[ResultRow]) -> str:
     return "".join(json.dumps(plain.plain(row)) + "\n" for row in rows)
-
-
-def is_kept(row: ResultRow, folder: Path) -> bool:
-    """Return whether files of a row's cell are kept beside ``results.jsonl``, in `folder`, if its exports left any."""
-    return (row.verdict != "stable" and not row.recorded) or (folder / OF_PLUGINS).is_dir()
 
 
 def _digest(outcomes: Sequence[Outcome]) -> str | None:

@@ -17,7 +17,7 @@ from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.results import proposals
-from executorch_goldens.results.proposals import Proposal, ProposalError
+from executorch_goldens.results.proposals import CellFile, Proposal, ProposalError
 from executorch_goldens.results.rows import lock
 from executorch_goldens.review.decisions import THREAD, TRACKER
 from executorch_goldens.words import findings, refusals
@@ -64,12 +64,12 @@ def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: St
 def _reviewed(member: Member, standing: Standing) -> Record:
     """Return the golden-to-be of a cell, if it is the reviewed one and may be recorded; raise UsageError."""
     try:
-        now = Proposal.load(member.proposal.folder / proposals.FILE)
-        proposed = now.proposed()
+        now = CellFile.load(member.proposal.folder).proposal
+        proposed = member.proposal.proposed()
     except ProposalError as error:
         raise UsageError(str(error)) from error
     if now != member.proposal or proposed != member.proposed:
-        raise _refused(now, "is proposed otherwise than it was reviewed: review it again")
+        raise _refused(member.proposal, "is proposed otherwise than it was reviewed: review it again")
     if objection := standing.objection(now):
         raise _refused(now, objection)
     if (undecided := standing.undecided(now, proposed)) is not None:

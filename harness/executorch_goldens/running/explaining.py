@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from executorch_goldens.artifact import Artifact, Cell, Omission, Outcome
 from executorch_goldens.causes.groups import DECIDED
@@ -34,6 +33,8 @@ from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.words import causes
 from executorch_goldens.words.verdicts import lines
 from executorch_goldens.zoo.variations import Variation
+
+T = TypeVar("T")
 
 #: Gets what is looked into, how many steps are done, of how many, and the seconds that they may take, and took.
 Watch = Callable[[str, int, int, float, float], None]
@@ -127,17 +128,11 @@ class Explainer:
 
     # At once
 
-    def explain(self, judged: Verdict, outcomes: Exports, folder: Path) -> Verdict:
-        """Return a verdict with where it begins; write the evidence to `folder`.
-
-        Raises
-        ------
-        OSError
-            When the evidence cannot be written.
-        """
+    def explain(self, judged: Verdict, outcomes: Exports) -> tuple[Verdict, Evidence]:
+        """Return a verdict with where it begins, and the evidence for it."""
         judged = dataclasses.replace(judged, attribution=self._factor_at_once(judged, outcomes))
         return noting(
-            "the evidence for its page", judged, lambda: self._evidence(judged, outcomes).write(folder)
+            "the evidence for its page", judged, lambda: self._evidence(judged, outcomes), Evidence()
         )
 
     def _factor_at_once(self, judged: Verdict, outcomes: Exports) -> Attribution | None:
@@ -156,7 +151,6 @@ class Explainer:
         return Evidence(
             message=[*lines(judged)],
             agreeing=[list(names) for names in outcomes.names],
-            follows=causes.attribution(judged.attribution) if judged.attribution is not None else "",
             commands=commands(self.plan, judged),
             diverging=causes.divergence(found, judged.labels) if found is not None else "",
             tensors=list(evidence.tensors(outcomes.groups)),
@@ -327,8 +321,8 @@ def pair_of(plan: Plan, outcomes: Exports) -> tuple[Variation, ...]:
     return tuple(by_name[names[0]] for names in outcomes.names[:2])
 
 
-def noting(what: str, judged: Verdict, leave: Callable[[], None]) -> Verdict:
-    """Leave something beside the results; return the verdict with why there is none, where that fails.
+def noting(what: str, judged: Verdict, find: Callable[[], T], otherwise: T) -> tuple[Verdict, T]:
+    """Return the verdict with what is found beside the results; where that fails, with why there is none.
 
     Raises
     ------
@@ -336,5 +330,5 @@ def noting(what: str, judged: Verdict, leave: Callable[[], None]) -> Verdict:
         When it cannot be written.
     """
     looking = Diagnoses()
-    looking.attempt(what, leave, None, (OSError,))
-    return dataclasses.replace(judged, undiagnosed=(*judged.undiagnosed, *looking.failed))
+    found = looking.attempt(what, find, otherwise, (OSError,))
+    return dataclasses.replace(judged, undiagnosed=(*judged.undiagnosed, *looking.failed)), found

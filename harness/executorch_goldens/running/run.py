@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell, Outcome
@@ -41,7 +42,7 @@ from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.verdict import UNEXPECTED, Acceptance, Doubt, Verdict
 from executorch_goldens.results import proposals, provenance
 from executorch_goldens.results.evidence import Evidence
-from executorch_goldens.results.proposals import ProposalError
+from executorch_goldens.results.proposals import CellFile, ProposalError
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import OF_PLUGINS, Results
 from executorch_goldens.running.explaining import Diagnosis, Explainer, Watch, noting, with_shown
@@ -50,7 +51,6 @@ from executorch_goldens.running.selection import FEWEST_TO_RECORD
 from executorch_goldens.sweep import seconds
 from executorch_goldens.sweep.sweep import Sweep, worth_warming
 from executorch_goldens.sweep.template import Standby
-from executorch_goldens.words.causes import attribution
 from executorch_goldens.words.verdicts import lines
 
 T = TypeVar("T")
@@ -226,16 +226,20 @@ class Run:
 
         found = self.judge.judge(cell, outcomes, self.release, snapshot, under_all)
         self._count(found, outcomes)
-        judged, made = self._explained(found, outcomes)
+        judged, made, evidence = self._explained(found, outcomes)
         self.verdicts[cell] = judged
         if cell in self.plan.beside and len(outcomes) < len(self.plan.variations):
             self.alone.add(cell)
         is_held = judged.acceptance is Acceptance.HELD
         # Held-back cells are recorded after every cell is judged.
         noted = dataclasses.replace(judged, acceptance=Acceptance.POSSIBLE) if is_held else judged
+        if evidence is None:
+            self.results.settle(cell, None)
+        elif is_held or not (judged.accepted or judged.name == UNEXPECTED):
+            self._propose(judged, found, outcomes.accuracy, made, evidence)
+        else:
+            self.results.settle(cell, CellFile(evidence=evidence))
         self.results.note(noted, outcomes, self.accuracies.get(cell), self.not_judged.get(cell, ""))
-        if is_held or not (judged.accepted or judged.name == UNEXPECTED):
-            self._propose(judged, found, outcomes.accuracy, made)
         return judged
 
     def _under_all(self, cell: Cell, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
@@ -252,32 +256,38 @@ class Run:
             self.sweep.widen(beside - self.verdicts.keys() - {cell})
         return (*self.sweep.again(cell, further), *outcomes)
 
-    def _explained(self, found: JudgedCell, outcomes: Exports) -> tuple[Verdict, list[Record]]:
-        """Return the verdict with its diagnosis, and of a cell whose files are kept each artifact once."""
-        judged, made = found.verdict, list[Record]()
-        folder = self.results.folder(judged.cell)
-        if judged.name == "stable" or judged.acceptance in (Acceptance.RECORDED, Acceptance.ALLOWED):
-            self.results.clear(judged.cell)
-        else:
+    def _explained(
+        self, found: JudgedCell, outcomes: Exports
+    ) -> tuple[Verdict, list[Record], Evidence | None]:
+        """Return the verdict with its diagnosis; of a cell whose files are kept, each artifact once, and evidence."""
+        judged, made, evidence = found.verdict, list[Record](), None
+        if judged.name != "stable" and judged.acceptance not in (Acceptance.RECORDED, Acceptance.ALLOWED):
             made = self.results.keep(judged.cell, outcomes)
             if found.difference is not None and found.difference.in_digest:
+                folder = self.results.folder(judged.cell)
                 whole = (folder / outcomes[0].variation / proposals.MADE).with_suffix(golden.WHOLE)
                 judged = dataclasses.replace(judged, whole=whole)
-            judged = self.explainer.explain(judged, outcomes, folder)
+            judged, evidence = self.explainer.explain(judged, outcomes)
             if judged.acceptance is not Acceptance.HELD:
                 self.explainer.suspect(judged, outcomes)
         for addition in self.plan.options.additions:
-            leave = functools.partial(addition.judged, folder / OF_PLUGINS, outcomes)
-            judged = noting(f"what {addition.option} leaves", judged, leave)
-        return judged, made
+            leave = functools.partial(addition.judged, self.results.aside(judged.cell) / OF_PLUGINS, outcomes)
+            judged, _ = noting(f"what {addition.option} leaves", judged, leave, None)
+        return judged, made, evidence
 
     def _propose(
-        self, judged: Verdict, found: JudgedCell, accuracy: Accuracy | None, made: Sequence[Record]
+        self,
+        judged: Verdict,
+        found: JudgedCell,
+        accuracy: Accuracy | None,
+        made: Sequence[Record],
+        evidence: Evidence,
     ) -> None:
-        """Write the cell's golden-to-be; none from too few variations."""
+        """Leave what is kept of the cell with its golden-to-be; none from too few variations."""
         recordable = judged.recordable and len(self.plan.variations) >= FEWEST_TO_RECORD
         proposed = found.record if recordable else None
-        proposal = self.results.propose(judged, proposed, found.reviewed, self.provenance, accuracy)
+        came = self.provenance
+        proposal = self.results.propose(judged, proposed, found.reviewed, came, accuracy, evidence)
         self._members[judged.cell] = member(
             proposal, found.reviewed, proposed, made, difference=found.difference
         )
@@ -341,25 +351,24 @@ class Run:
         """Look into causes by further exports; yield what these show, with the place of the cause, as it comes."""
         of_causes = [[member.proposal.cell for member in group.members] for group in causes]
         for shown in self.explainer.look(of_causes, watch):
-            if shown.proof:
-                self._members[shown.cell].proposal.with_proof(shown.proof)
-            else:
-                self._amend(shown)
+            self._amend(shown)
             yield next(number for number, cells in enumerate(of_causes) if shown.cell in cells), shown
 
     def _amend(self, shown: Diagnosis) -> None:
-        """Add what further exports show to the verdict of a cell, its result and its evidence."""
+        """Add what further exports show to the verdict of a cell, its result and what is kept of it."""
         cell = shown.cell
         judged = self.verdicts[cell] = with_shown(self.verdicts[cell], shown)
         folder = self.results.folder(cell)
 
         def leave() -> None:
-            kept = Evidence.load(folder)
-            after, factor = shown.after or kept.after, judged.attribution
-            follows = attribution(factor) if factor is not None else kept.follows
-            dataclasses.replace(kept, message=[*lines(judged)], follows=follows, after=after).write(folder)
+            kept = CellFile.load(folder)
+            evidence, proposal = kept.evidence, kept.proposal
+            evidence = replace(evidence, message=[*lines(judged)], after=shown.after or evidence.after)
+            if proposal is not None:
+                proposal = dataclasses.replace(proposal, proof=shown.proof or proposal.proof)
+            replace(kept, evidence=evidence, proposal=proposal).write(folder)
 
-        self.verdicts[cell] = noting("the evidence for its page", judged, leave)
+        self.verdicts[cell], _ = noting("the evidence for its page", judged, leave, None)
         if shown.factor is not None:
             self.results.amend([cell], attribution=shown.factor)
 

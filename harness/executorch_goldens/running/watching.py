@@ -190,7 +190,7 @@ class Watching:
                 self.toolchain = chosen(self.options.toolchain)
             former, self.plan = self.plan, plan(self.options, True, self.toolchain)
             if self.plan.settings.interpreter != former.settings.interpreter or not self._hold():
-                self.standby.end()
+                self.standby.end_all()
             concerned = self._concerned()
             if not concerned and not named:
                 return False

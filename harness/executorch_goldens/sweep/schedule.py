@@ -38,10 +38,17 @@ class Job:
 
 
 class Schedule:
-    """The jobs that no template has yet, a queue for each variation; any thread may add, one takes."""
+    """The jobs that no template has yet, a queue for each variation; any thread may add, one takes.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    held
+        Cells whose jobs wait for `release` (`add_unheld`).
+    """
+
+    def __init__(self, held: Iterable[Cell] = ()) -> None:
         self._queues: dict[Variation, collections.deque[Job]] = {}
+        self._held: dict[Cell, list[Job]] = {cell: [] for cell in held}
 
     def __len__(self) -> int:
         return sum(map(len, list(self._queues.values())))
@@ -52,6 +59,22 @@ class Schedule:
             self._queues.setdefault(job.variation, collections.deque()).append(job)
             if job.again or job.awaited:
                 self._queues[job.variation].rotate(1)
+
+    def add_unheld(self, jobs: Iterable[Job]) -> None:
+        """Let `jobs` wait, those of held cells for their release."""
+        for job in jobs:
+            if job.cell in self._held:
+                self._held[job.cell].append(job)
+            else:
+                self.add([job])
+
+    def release(self, cell: Cell) -> None:
+        """Let the jobs of a held cell wait with the others, now or when they come."""
+        self.add(self._held.pop(cell, ()))
+
+    def held(self) -> set[Variation]:
+        """Return the variations of jobs that are held."""
+        return {job.variation for jobs in list(self._held.values()) for job in jobs}
 
     def drop(self, cell: Cell) -> set[Variation]:
         """Let no job of `cell` wait that nobody awaits alone; return the variations of those that did."""

@@ -10,13 +10,8 @@ from __future__ import annotations
 import functools
 import io
 import os
-import selectors
 import shutil
-import socket
-import subprocess
-import tempfile
 import threading
-import time
 import types
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -37,56 +32,29 @@ from executorch_goldens.artifact import (
     died,
 )
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.exporting.limits import Idleness, computed
+from executorch_goldens.exporting.limits import computed
 from executorch_goldens.files.os_errors import explain
-from executorch_goldens.settings import config
-from executorch_goldens.settings.exports import Settings, absolute, in_checkout, worker_environment
-from executorch_goldens.sweep import casualties, messages
+from executorch_goldens.settings.exports import Settings, absolute, in_checkout
+from executorch_goldens.sweep import casualties
+from executorch_goldens.sweep import template as templates
 from executorch_goldens.sweep.keys import Wanted
-from executorch_goldens.sweep.messages import (
-    Alive,
-    Answer,
-    Ended,
-    ExportRequest,
-    Ready,
-    Started,
-    TemplateRequest,
-)
+from executorch_goldens.sweep.messages import Ended, ExportRequest, Ready
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.schedule import Job, Schedule
 from executorch_goldens.sweep.spool import Range, Spool
-from executorch_goldens.sweep.template import RunningJob, Standby, TemplateProcess, state_of
-from executorch_goldens.sweep.worker import CASE_RAISED, HARNESS_ERROR, MAIN, group_of, with_harness
+from executorch_goldens.sweep.template import RunningJob, Standby, TemplateProcess, Templates
+from executorch_goldens.sweep.worker import CASE_RAISED, HARNESS_ERROR, group_of
 from executorch_goldens.zoo.registry import CASES, CHANGED
-from executorch_goldens.zoo.variations import Variation, surrounding_variables
-
-#: Seconds of processor time that a template may take to import torch and ExecuTorch and to warm up, and that it may be
-#: idle meanwhile. Measured 8 to 25 s on two cores with byte-code in place; without it several times that.
-TEMPLATE_LIMIT = 300.0
+from executorch_goldens.zoo.variations import Variation
 
 #: Seconds of processor time that it is expected to take; measured 7.3 for two targets.
 TEMPLATE = 8.0
-
-#: Seconds between two looks at whether one that starts gets on.
-START_LOOK = 5.0
-
-#: Seconds that a template with exports may be silent. One that waits for a processor or a disk gets as many again, as
-#: often as needed.
-ANSWER_LIMIT = 60.0
-#: How often it says that it is alive in that time.
-BEATS = 4
-
-#: Seconds that a template may take to end when its requests have.
-PATIENCE = 10.0
 
 #: Seconds between two looks at how far exports are.
 TICK = 0.5
 
 #: Cells of a target for which a template exports its small model before it serves; see `worth_warming`.
 WORTH_WARMING = 3
-
-#: Characters of a template's answer that an error shows.
-SHOWN_ANSWER = 200
 
 
 class SweepError(HarnessError, RuntimeError):
@@ -143,18 +111,14 @@ class Sweep:
         self.spares_raising = False
         self.chooses_targets = targets is None
         self.targets = sorted(worth_warming(cells) if targets is None else targets)
-        self.standby = standby
-        of = standby or Standby(self.targets)
+        self.pool = standby or Templates()
         # Fresh interpreters are there to prove the forks: nothing watches them.
         self.reuse = reuse if settings.isolation == "fork" else None
-        self.numbers, self.templates, self.folder = of.numbers, of.templates, of.folder
-        self.schedule = Schedule()
+        self.templates = self.pool.there
+        self.schedule = Schedule(held)
         self.schedule.add(
-            Job(next(self.numbers), cell, variation) for cell in cells for variation in self.wanted[cell]
+            Job(next(self.pool.numbers), cell, variation) for cell in cells for variation in self.wanted[cell]
         )
-        #: Cells that are held, and their jobs.
-        self.held = set(held)
-        self.holding: dict[Cell, list[Job]] = {}
         #: Jobs that are looked for in the store, or were not found there, before any is exported.
         self.sought: list[Job] = []
         #: Variations whose template was killed before it was ready.
@@ -173,7 +137,7 @@ class Sweep:
         #: One that runs at the same time: while both have exports to make, each has half of the cores.
         self.partner: Sweep | None = None
         self.changed = threading.Condition()
-        self.directory = self.folder.path
+        self.directory = self.pool.folder.path
         self.spool = Spool(self.directory)
         self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
 
@@ -201,8 +165,7 @@ class Sweep:
         if self.thread.ident is not None:
             self.thread.join()
         self.spool.close()
-        if self.standby is None:
-            self.folder.delete()
+        self.pool.let_go()
 
     def abort(self, why: str) -> None:
         """Let what waits for outcomes get a `SweepError`, from any thread; templates stay."""
@@ -233,14 +196,13 @@ class Sweep:
         with self.changed:
             self.results[cell] = {}
             self.schedule.add(
-                Job(next(self.numbers), cell, variation, awaited=awaited) for variation in variations
+                Job(next(self.pool.numbers), cell, variation, awaited=awaited) for variation in variations
             )
 
     def unhold(self, cell: Cell) -> None:
         """Let a cell that is held be exported."""
         with self.changed:
-            self.held.discard(cell)
-            self.schedule.add(self.holding.pop(cell, ()))
+            self.schedule.release(cell)
 
     def widen(self, cells: Iterable[Cell]) -> None:
         """Export `cells`, whose outcomes nobody has asked for yet, under every variation."""
@@ -248,7 +210,7 @@ class Sweep:
             for cell in cells:
                 had, self.wanted[cell] = self.wanted[cell], self.variations
                 further = [each for each in self.variations if each not in had]
-                self.schedule.add(Job(next(self.numbers), cell, variation) for variation in further)
+                self.schedule.add(Job(next(self.pool.numbers), cell, variation) for variation in further)
 
     def __enter__(self) -> Self:
         self.start()
@@ -337,41 +299,42 @@ class Sweep:
     def _run(self) -> None:
         try:
             self._take_stored()
-            for variation in {job.variation for jobs in self.holding.values() for job in jobs}:
+            for variation in self.schedule.held():
                 self._start_template(variation)
-            with selectors.DefaultSelector() as selector:
-                for template in self.templates.values():
-                    selector.register(template.answers, selectors.EVENT_READ, template)
-                while not self.stopping and (self.lasting or self.schedule or self._taken()):
-                    self._dispatch(selector)
-                    self._end_idle()
-                    for key, _ in selector.select(0.1):
-                        self._receive(selector, key.data)
-                    self._check_answering(selector)
-                if self.standby is not None:
-                    self._leave(selector)
+            while not self.stopping and (self.lasting or self.schedule or self._taken()):
+                self._dispatch()
+                self._end_idle()
+                self._hear()
+                self._check_answering()
+            if self.pool.stays:
+                self._leave()
+            else:
+                self._end_all()
         except BaseException as error:
             self._fail(error)
-            if self.standby is not None:
-                self.standby.end()
-        finally:
-            for template in self.templates.values() if self.standby is None else ():
-                self._stop(template, PATIENCE)
+            self._end_all()
 
-    def _stop(self, template: TemplateProcess, patience: float) -> int:
-        """End a template, and count what its exports have taken so far; return its exit status."""
-        running = [each.process for each in template.running.values() if each.process is not None]
-        self.core_seconds += sum(map(computed, running))
-        return template.end(patience)
+    def _hear(self) -> None:
+        """Take what templates say, or wait a moment for it."""
+        for template in self.pool.heard(0.1):
+            self._receive(template)
 
-    def _leave(self, selector: selectors.BaseSelector) -> None:
+    def _end_all(self) -> None:
+        self._count(*self.templates.values())
+        self.pool.end_all()
+
+    def _count(self, *ending: TemplateProcess) -> None:
+        """Count what the exports of templates that are ended have taken so far."""
+        running = (each.process for template in ending for each in template.running.values())
+        self.core_seconds += sum(map(computed, filter(None, running)))
+
+    def _leave(self) -> None:
         """Leave templates to the next sweep, without exports and one for each variation."""
         self.schedule.empty()
         for template in self.templates.values():
             template.kill_children()
         while any(template.running for template in self.templates.values()):
-            for key, _ in selector.select(0.1):
-                self._receive(selector, key.data)
+            self._hear()
         for variation in self.variations:
             if variation not in self.templates and not self.stopping:
                 self._start_template(variation)
@@ -379,7 +342,8 @@ class Sweep:
     def _take_stored(self) -> None:
         """Deliver stored exports; the rest is exported, and templates are started only for those."""
         if self.reuse is None or not self.schedule:
-            self._add(self.schedule.empty())
+            with self.changed:
+                self.schedule.add_unheld(self.schedule.empty())
             return
         self.sought = self.schedule.empty()
         wanted = [*map(self._wanted, self.sought)]
@@ -395,20 +359,12 @@ class Sweep:
         if self.chooses_targets:
             self.targets = sorted(worth_warming({job.cell for job in self.sought}))
         left, self.sought = self.sought, []
-        self._add(left)
         with self.changed:
+            self.schedule.add_unheld(left)
             for cell in {job.cell for job in left} if self.spares_raising else ():
                 if any(outcome().case_failure for outcome in self.results[cell].values()):
                     self._spare(cell)
             self.changed.notify_all()
-
-    def _add(self, jobs: Sequence[Job]) -> None:
-        """Let jobs wait for a template, or to be released."""
-        with self.changed:
-            for job in jobs:
-                if job.cell in self.held:
-                    self.holding.setdefault(job.cell, []).append(job)
-            self.schedule.add(job for job in jobs if job.cell not in self.held)
 
     def _wanted(self, job: Job) -> Wanted:
         return (job.cell, job.variation, tuple(self.further_patches.get(job.cell, ())))
@@ -431,7 +387,7 @@ class Sweep:
             self.error = error if isinstance(error, SweepError) else SweepError(message)
             self.changed.notify_all()
 
-    def _dispatch(self, selector: selectors.BaseSelector) -> None:
+    def _dispatch(self) -> None:
         """Hand out jobs and start templates until every slot is taken.
 
         Once a template is ready, others start one at a time: what is ready exports meanwhile.
@@ -450,8 +406,7 @@ class Sweep:
             if job is not None:
                 self._request(self.templates[job.variation], job)
             elif lacking is not None:
-                template = self._start_template(lacking)
-                selector.register(template.answers, selectors.EVENT_READ, template)
+                self._start_template(lacking)
             else:
                 break
 
@@ -462,62 +417,15 @@ class Sweep:
         return not template.running or not (again or any(job.again for job in template.jobs()))
 
     def _end_idle(self) -> None:
-        """Let templates end that no export is wanted of any more: each keeps a gigabyte."""
-        if self.lasting or self.standby is not None:
-            return
-        for variation, template in self.templates.items():
-            if template.ready and not template.running and self.schedule.first(variation) is None:
-                template.finish()
+        if not self.lasting:
+            self.pool.end_idle(self.schedule)
 
-    def _start_template(self, variation: Variation) -> TemplateProcess:
-        interpreter = absolute(self.settings.interpreter)
-        log = self.directory / f"template-{variation.name}.log"
-        machine = self.settings.machine
-        paths = [path.absolute() for path in machine.paths or config.load().import_paths()]
-        answers, own = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        wanted = TemplateRequest(
-            settings=replace(self.settings, modules=None),
-            variation=variation,
-            answers=own.fileno(),
-            beat=ANSWER_LIMIT / BEATS,
-            paths=tuple(map(str, paths)),
-            targets=tuple(self.targets),
-            records=str(self.directory) if self.reuse is not None else None,
-        )
+    def _start_template(self, variation: Variation) -> None:
+        how = replace(self.settings, modules=None)
         try:
-            # A file: some are longer than an argument may be, and than what a pipe holds that nobody reads yet.
-            with log.open("wb") as output, tempfile.TemporaryFile() as request:
-                request.write(messages.encoded(wanted))
-                request.flush()
-                process = subprocess.Popen(
-                    [*with_harness(interpreter, MAIN, machine.root), str(request.fileno())],
-                    stdin=subprocess.PIPE,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    pass_fds=(own.fileno(), request.fileno()),
-                    env=worker_environment(
-                        interpreter,
-                        variation.hash_seed,
-                        machine,
-                        surrounding_variables(variation.changed_surroundings, self._other_home()),
-                    ),
-                    start_new_session=True,
-                )
+            self.pool.start(variation, how, self.targets, recorded=self.reuse is not None)
         except OSError as error:
-            answers.close()
-            raise SweepError(f"{interpreter} cannot be run: {error.strerror}") from error
-        finally:
-            own.close()
-        template = TemplateProcess(variation, process, answers, log, Idleness(process.pid))
-        self.templates[variation] = template
-        return template
-
-    def _other_home(self) -> Path:
-        """Return another path to the person's home."""
-        link = self.directory / "home"
-        if not link.is_symlink():
-            link.symlink_to(Path("~").expanduser().absolute(), target_is_directory=True)
-        return link
+            raise SweepError(f"{absolute(how.interpreter)} cannot be run: {error.strerror}") from error
 
     def _request(self, template: TemplateProcess, job: Job) -> None:
         scratch = self._scratch(job)
@@ -529,8 +437,7 @@ class Sweep:
                 raise SweepError(
                     f"{folder.parent} was deleted while exports ran: run again; TMPDIR names another place"
                 ) from error
-        due = time.monotonic() + ANSWER_LIMIT
-        template.running[job.number] = RunningJob(job, due, template.process.pid)
+        template.running[job.number] = RunningJob(job, template.process.pid)
         case, changes = self._case(job.cell.case)
         patches = (*self.settings.patches, *self.further_patches.get(job.cell, ()))
         template.send(
@@ -550,43 +457,23 @@ class Sweep:
             )
         )
 
-    def _receive(self, selector: selectors.BaseSelector, template: TemplateProcess) -> None:
-        message, descriptors = template.read()
-        if not message:
-            selector.unregister(template.answers)
+    def _receive(self, template: TemplateProcess) -> None:
+        try:
+            answer = template.receive()
+        except ValueError as error:
+            raise SweepError(
+                f"the template of {template.variation.name} answered {str(error)!r}, which is no answer; does a module "
+                f"of --models {' '.join(self.settings.models)} write to files that it did not open?"
+            ) from error
+        if answer is None:
             self._template_died(template)
-            return
-        answer = self._parse(template, message)
-        if isinstance(answer, Ready):
-            template.ready = True
+        elif isinstance(answer, Ready):
             self.started += 1
-            return
-        for number in answer.ids if isinstance(answer, Alive) else (answer.id,):
-            if (running := template.running.get(number)) is not None:
-                running.due = time.monotonic() + ANSWER_LIMIT
-        if isinstance(answer, Started):
-            running = template.running[answer.id]
-            running.process, running.answering = answer.process, answer.template
-            running.result = io.FileIO(descriptors[0])
         elif isinstance(answer, Ended):
             running = template.running.pop(answer.id)
             assert running.result is not None
             with running.result as result:
                 self._deliver(running.job, answer, self._end(running.job, answer, result))
-
-    def _parse(self, template: TemplateProcess, line: bytes) -> Answer:
-        try:
-            answer: Answer = messages.decoded(line, Answer)
-        except ValueError:
-            pass
-        else:
-            if isinstance(answer, Ready | Alive) or answer.id in list(template.running):
-                return answer
-        shown = line.decode(errors="backslashreplace")[:SHOWN_ANSWER]
-        raise SweepError(
-            f"the template of {template.variation.name} answered {shown!r}, which is no answer; does a module of "
-            f"--models {' '.join(self.settings.models)} write to files that it did not open?"
-        )
 
     def _end(self, job: Job, ended: Ended, result: io.FileIO) -> Casualty | Range:
         """Return an export's artifact on disk, or why there is none; raise SweepError for what concerns the run."""
@@ -665,8 +552,7 @@ class Sweep:
 
     def _template_died(self, template: TemplateProcess) -> None:
         """Export again, once, the jobs of a template that died: somebody else may have killed it."""
-        status = template.end(PATIENCE)
-        del self.templates[template.variation]
+        status = self.pool.end(template, templates.PATIENCE)
         if template.finished:
             return
         if not template.ready:
@@ -681,7 +567,7 @@ class Sweep:
 
     def _lose_or_repeat(self, template: TemplateProcess, status: int, how: str) -> None:
         """Export the jobs of a template that is gone again; one that was alone in it the second time may be why."""
-        silent = ANSWER_LIMIT if how == HUNG else 0.0
+        silent = templates.ANSWER_LIMIT if how == HUNG else 0.0
         for job in template.jobs():
             if job.again:
                 tail = casualties.last_lines(self._scratch(job) / "log")
@@ -689,35 +575,18 @@ class Sweep:
                 self._deliver(job, Ended(job.number, status), lost)
         self._export_again([job for job in template.jobs() if not job.again])
 
-    def _check_answering(self, selector: selectors.BaseSelector) -> None:
-        now = time.monotonic()
+    def _check_answering(self) -> None:
         for template in list(self.templates.values()):
-            if template.ready and any(self._is_overdue(each, now) for each in template.running.values()):
-                selector.unregister(template.answers)
-                status = self._stop(template, 0)
-                del self.templates[template.variation]
-                self._lose_or_repeat(template, status, HUNG)
-            elif not template.ready and self._is_stuck(template, now):
+            if template.is_hung():
+                self._count(template)
+                self._lose_or_repeat(template, self.pool.end(template, 0), HUNG)
+            elif template.is_stuck():
                 last = "\n".join(casualties.last_lines(template.log))
+                limit = templates.TEMPLATE_LIMIT
                 raise SweepError(
-                    f"{self.settings.interpreter} did not get ready: it computed for {TEMPLATE_LIMIT:g} s, or was idle "
-                    f"for as long:\n{last}"
+                    f"{self.settings.interpreter} did not get ready: it computed for {limit:g} s, or was idle for as "
+                    f"long:\n{last}"
                 )
-
-    def _is_overdue(self, running: RunningJob, now: float) -> bool:
-        """Return whether a template should have said something about a job, and could have."""
-        if running.due > now:
-            return False
-        running.due = now + ANSWER_LIMIT
-        # One that waits for a processor or for a disk could not.
-        return state_of(running.answering) not in ("R", "D")
-
-    def _is_stuck(self, template: TemplateProcess, now: float) -> bool:
-        """Return whether a template takes too long to get ready."""
-        if template.looked + START_LOOK <= now:
-            template.looked = now
-            template.idleness.look(2 * START_LOOK)
-        return max(template.idleness.used, template.idleness.idle) > TEMPLATE_LIMIT
 
     def _export_again(self, jobs: Sequence[Job]) -> None:
         """Let `jobs`, whose template is gone, come next; their files are deleted."""
@@ -725,7 +594,7 @@ class Sweep:
             for folder in (self._working_directory(job), self._scratch(job)):
                 shutil.rmtree(folder, ignore_errors=True)
         self.schedule.add(
-            Job(next(self.numbers), job.cell, job.variation, again=True) for job in reversed(jobs)
+            Job(next(self.pool.numbers), job.cell, job.variation, again=True) for job in reversed(jobs)
         )
 
 

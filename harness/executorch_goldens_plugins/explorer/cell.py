@@ -11,7 +11,7 @@ from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS, Labels
 from executorch_goldens.results import merging
 from executorch_goldens.results.compared import ARTIFACTS, folder_of
 from executorch_goldens.results.evidence import Evidence
-from executorch_goldens.results.proposals import VARIATION_FOLDERS
+from executorch_goldens.results.proposals import VARIATION_FOLDERS, CellFile
 from executorch_goldens.results.rows import ResultRow
 
 
@@ -62,7 +62,7 @@ class OpenedCell:
             goldens, sides = comparison / ARTIFACTS, OF_TOOLCHAINS
         member = next(members([replace(part, rows=[row])], goldens, labels=sides), None)
         folder = part.folder_of(row)
-        return cls(row, folder, goldens, sides, member, Evidence.load(folder))
+        return cls(row, folder, goldens, sides, member, CellFile.load(folder, arrays=True).evidence)
 
     @property
     def name(self) -> str:

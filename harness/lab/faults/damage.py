@@ -73,7 +73,7 @@ def proposals(place: Place) -> None:
     place.go_on()
     age(place)
     demand(place.run(*place.reusing(), *TWO).code == 1, "nothing is proposed")
-    proposed = next(iter(sorted(place.sweeps.glob("*/*/*/proposal.json"))))
+    proposed = next(iter(sorted(place.sweeps.glob("*/*/*/cell.json"))))
     listed = place.command("review", *folders(place))
     groups = re.findall(r"^([0-9a-f]{8})\b", listed.output, re.MULTILINE)
     accept = ("review", *(word for group in groups for word in ("--accept", group)), *folders(place))

@@ -21,7 +21,7 @@ from executorch_goldens.goldens.findings import Differs
 from executorch_goldens.goldens.record import GRAPH, Record
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.results import proposals, provenance
-from executorch_goldens.results.proposals import Proposal
+from executorch_goldens.results.proposals import CellFile, Proposal
 from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from lab import GOLDENS
@@ -135,7 +135,8 @@ def accepting(folder: Path, count: int = PROPOSED) -> Update:
     settings = Settings(default_interpreter(), ("models",), patches.select("auto", release.patches), 1, 60.0)
     for case, made in proposed.items():
         assert made is not None
-        Proposal(
+        folder = place.sweeps / place.release / TARGET / case
+        proposal = Proposal(
             release=place.release,
             target=TARGET,
             case=case,
@@ -148,8 +149,10 @@ def accepting(folder: Path, count: int = PROPOSED) -> Update:
             commit=provenance.commit(place.folder),
             changes=provenance.changes(place.folder, place.goldens),
             settings=provenance.facts(settings),
-            folder=place.sweeps / place.release / TARGET / case,
-        ).write(made)
+            folder=folder,
+        )
+        golden.write(folder / proposals.GOLDEN, made, kept=True)
+        CellFile(proposal).write(folder)
     return Update("review --accept", place, new, accept_all)
 
 

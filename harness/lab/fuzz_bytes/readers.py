@@ -27,9 +27,8 @@ from executorch_goldens.goldens.outline import outline
 from executorch_goldens.goldens.record import MANIFEST, TRACE, Record
 from executorch_goldens.results import merging
 from executorch_goldens.results import rows as results
-from executorch_goldens.results.evidence import Evidence, EvidenceError
 from executorch_goldens.results.merging import MergeError
-from executorch_goldens.results.proposals import Proposal, ProposalError
+from executorch_goldens.results.proposals import CellFile, ProposalError
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.review.summary import ReviewSummary
 from executorch_goldens.running import core
@@ -201,14 +200,16 @@ PROPOSED = "xnnpack-fp32/permute-reshape-sum"
 
 
 def proposals() -> list[bytes]:
-    return files(f"stock/1.2.0/{PROPOSED}/proposal.json", under=RESULTS)
+    return files(f"stock/1.2.0/{PROPOSED}/cell.json", under=RESULTS)
 
 
 def read_proposal(data: bytes, folder: Path) -> None:
     place = folder / PROPOSED
     if not place.is_dir():
         shutil.copytree(RESULTS / "stock" / "1.2.0" / PROPOSED, place)
-    proposal = Proposal.load(written(place / "proposal.json", data))
+    proposal = CellFile.load(written(place / "cell.json", data).parent).proposal
+    if proposal is None:
+        return
     if proposal.content is not None:
         proposal.proposed()
     proposal.made()
@@ -219,8 +220,8 @@ def read_evidence(data: bytes, folder: Path) -> None:
     name, _, content = data.partition(b"\n")
     for each, path in evidence_files().items():
         (folder / "evidence" / each).write_bytes(path)
-    written(folder / "evidence" / ("evidence.npz" if b"npz" in name else "evidence.json"), content)
-    found = Evidence.load(folder / "evidence")
+    written(folder / "evidence" / ("cell.npz" if b"npz" in name else "cell.json"), content)
+    found = CellFile.load(folder / "evidence", arrays=True).evidence
     for tensor in found.tensors:
         (tensor.actual.sum(), tensor.name + tensor.where)
     " ".join(
@@ -236,11 +237,11 @@ def read_evidence(data: bytes, folder: Path) -> None:
 @functools.cache
 def evidence_files() -> Mapping[str, bytes]:
     folder = RESULTS / "stock" / "1.2.0" / "tosa-fp" / "equal-buffers"
-    return {name: (folder / name).read_bytes() for name in ("evidence.json", "evidence.npz")}
+    return {name: (folder / name).read_bytes() for name in ("cell.json", "cell.npz")}
 
 
 def evidences() -> list[bytes]:
-    return [b"evidence.json\n" + evidence_files()["evidence.json"]]
+    return [b"cell.json\n" + evidence_files()["cell.json"]]
 
 
 def read_origins(data: bytes, folder: Path) -> None:
@@ -256,12 +257,12 @@ def origin_files() -> list[bytes]:
 
 def tensor_files() -> list[bytes]:
     """Return the real archive, and the same without compression, so that mutations reach the arrays."""
-    whole = evidence_files()["evidence.npz"]
+    whole = evidence_files()["cell.npz"]
     plain = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(whole)) as source, zipfile.ZipFile(plain, "w") as target:
         for member in source.infolist():
             target.writestr(member.filename, source.read(member))
-    return [b"evidence.npz\n" + whole, b"evidence.npz\n" + plain.getvalue()]
+    return [b"cell.npz\n" + whole, b"cell.npz\n" + plain.getvalue()]
 
 
 #: A key of the store.
@@ -428,9 +429,9 @@ READERS: Mapping[str, Reader] = {
         Reader("results", result_lines, read_results, (UsageError,)),
         Reader("run", lambda: files("*/*/run.json", under=RESULTS), read_provenance, (UsageError,)),
         Reader("proposal", proposals, read_proposal, (ProposalError,)),
-        Reader("evidence", evidences, read_evidence, (EvidenceError,)),
+        Reader("evidence", evidences, read_evidence, (ProposalError,)),
         Reader("origins", origin_files, read_origins, (OriginsError,)),
-        Reader("tensors", tensor_files, read_evidence, (EvidenceError,), is_text=False),
+        Reader("tensors", tensor_files, read_evidence, (ProposalError,), is_text=False),
         Reader("entry", store_entries, read_entry, (StoreError,), is_text=False),
         Reader("whole-entry", whole_entries, read_whole_entry, (StoreError,), is_text=False),
         Reader("shard", shard_files, read_shard, (UsageError, MergeError)),

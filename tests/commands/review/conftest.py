@@ -18,6 +18,7 @@ from executorch_goldens.goldens import accuracy, golden
 from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.record import CONTENTS, MANIFEST
 from executorch_goldens.results import proposals
+from executorch_goldens.results.proposals import CellFile, Proposal
 from executorch_goldens.settings.config import Config
 from tests import REPOSITORY
 from tests.conftest import Artifacts
@@ -154,4 +155,10 @@ def path_of(runner: Runner, cell: str) -> Path:
 def edit(runner: Runner, cell: str, **fields: Any) -> None:
     """Change fields of the proposal of a cell."""
     path = path_of(runner, cell)
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+    kept = json.loads(path.read_text())
+    path.write_text(json.dumps(kept | {"proposal": kept["proposal"] | fields}))
+
+
+def proposal_of(runner: Runner, cell: str) -> Proposal | None:
+    """Return the proposal of a cell; None where nothing is proposed."""
+    return CellFile.load(runner.sweeps / cell).proposal

@@ -31,7 +31,7 @@ from executorch_goldens.goldens.findings import (
 )
 from executorch_goldens.goldens.record import MODEL
 from executorch_goldens.results import proposals
-from executorch_goldens.results.proposals import Proposal
+from executorch_goldens.results.proposals import CellFile, Proposal
 from executorch_goldens.review import listing
 from tests.support.screens import screen
 
@@ -79,7 +79,7 @@ def propose(tmp_path: Path) -> Propose:
         accuracy = None if used is None else Accuracy(0.1, 0.1, used)
         folder = tmp_path / "sweeps" / "1.5.1" / name
         made = proposal(name, verdict, *(found or (WRONG,)), accuracy=accuracy, folder=folder)
-        made.write(None)
+        CellFile(made).write(folder)
         return made
 
     return make

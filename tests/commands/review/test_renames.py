@@ -103,7 +103,7 @@ def test_merged_results_and_a_report_count_renames(
         renaming.results.write_text("\n".join(lines) + "\n")
         for cell in renaming.sweeps.glob("*/*"):
             if cell.name != "alpha":
-                (cell / "proposal.json").unlink(missing_ok=True)
+                (cell / "cell.json").unlink(missing_ok=True)
     merged, file = tmp_path / "merged", tmp_path / "report.html"
     words = ("merge", str(renaming.sweeps), f"--goldens={renaming.goldens}", "--into", str(merged))
     assert cli.main([*words]) == cli.DIFFERENT

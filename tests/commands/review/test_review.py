@@ -46,6 +46,7 @@ from tests.commands.review.conftest import (
     found,
     measured_before,
     path_of,
+    proposal_of,
     shown,
     titled,
 )
@@ -77,14 +78,16 @@ def test_a_run_proposes_each_cell_that_is_not_as_it_should_be(proposed: Runner) 
 def test_a_cell_that_is_stable_again_proposes_nothing(proposed: Runner, artifacts: Artifacts) -> None:
     proposed.answers({"*": artifacts["hashed-constant"][0]})
     assert proposed(*RUN, "--cell", "tosa-fp/alpha").code == 0
-    assert not path_of(proposed, "tosa-fp/alpha").exists()
-    assert path_of(proposed, "tosa-int/alpha").exists()
+    assert proposal_of(proposed, "tosa-fp/alpha") is None
+    assert proposal_of(proposed, "tosa-int/alpha") is not None
 
 
 def test_one_variation_proposes_nothing_that_could_be_recorded(proposed: Runner) -> None:
     finished = proposed(*RUN, "--variations", "4,", "--cell", "tosa-fp/alpha")
     assert finished.verdicts() == {"tosa-fp/alpha": "changed"}
-    assert Proposal.load(path_of(proposed, "tosa-fp/alpha")).content is None
+    made = proposal_of(proposed, "tosa-fp/alpha")
+    assert made is not None
+    assert made.content is None
 
 
 def test_proposals_of_shards_are_merged_with_their_results(
@@ -129,7 +132,7 @@ def other(proposed: Runner) -> Runner:
     shutil.copytree(proposed.sweeps, proposed.sweeps.parent / version)
     other = replace(proposed, release=version)
     for path in other.sweeps.glob(f"*/*/{proposals.FILE}"):
-        settings = json.loads(path.read_text())["settings"]
+        settings = json.loads(path.read_text())["proposal"]["settings"]
         settings["patches"] = list(releases.load().release(version).patches)
         edit(other, str(path.parent.relative_to(other.sweeps)), release=version, settings=settings)
     return other
@@ -237,7 +240,7 @@ def test_accepting_over_two_releases_writes_both(proposed: Runner, other: Runner
     assert review("--accept", titled(proposed, "constants with different values").name).code == cli.SAME
     for runner in (proposed, other):
         for target in TARGETS:
-            assert not path_of(runner, f"{target}/alpha").exists()
+            assert proposal_of(runner, f"{target}/alpha") is None
             assert golden.read(runner.root / target / "alpha.txt") is not None
 
 
@@ -310,7 +313,7 @@ def test_accepting_a_group_records_what_was_proposed_and_nothing_else(
     for cell, content in wanted.items():
         texts = golden.read(proposed.root / f"{cell}.txt")
         assert texts.digest == content
-        assert not path_of(proposed, cell).exists()
+        assert proposal_of(proposed, cell) is None
     # What --snapshot-update writes is the same, and the cells are green.
     proposed.answers({"*": artifacts["hashed-constant"][1]})
     assert proposed(*RUN, "--cell", "*/alpha", "--snapshot-update").verdicts() == dict.fromkeys(
@@ -394,7 +397,8 @@ def test_a_proposal_made_otherwise_is_refused(
 
 
 def test_a_proposal_has_to_have_the_patches_that_the_repository_sets(proposed: Runner) -> None:
-    patched = Proposal.load(path_of(proposed, "tosa-fp/alpha"))
+    patched = proposal_of(proposed, "tosa-fp/alpha")
+    assert patched is not None
     plain = replace(patched, settings={**patched.settings, "patches": []})
     assert patched.settings["patches"]
 
@@ -445,7 +449,7 @@ def test_a_damaged_golden_is_not_overwritten(
 
 
 def test_a_damaged_golden_is_no_known_defect(proposed: Runner, review: Review) -> None:
-    for file in proposed.sweeps.glob("tosa-*/gamma/proposal.json"):
+    for file in proposed.sweeps.glob("tosa-*/gamma/cell.json"):
         file.write_text(file.read_text().replace('"corrupt"', '"damaged-golden"', 1))
     (line,) = (line for line in review().out.splitlines() if line.endswith("2 damaged-golden"))
     rejecting = ("--reject", line.partition(" ")[0], "--known", "--reason", "ours")
@@ -589,8 +593,8 @@ def test_a_wrong_command_is_one_clear_error(review: Review, words: list[str], fa
     [
         ("", ["is damaged", "JSONDecodeError"]),
         ("[]", ["is damaged"]),
-        ('{"format": 9}', ["its format is not 2"]),
-        ('{"format": 2}', ["is damaged", "release"]),
+        ('{"format": 9}', ["its format is not 3"]),
+        ('{"format": 3, "proposal": {}}', ["is damaged", "release"]),
     ],
 )
 def test_a_damaged_proposal_is_one_clear_error(
@@ -665,7 +669,9 @@ def test_goldens_may_be_committed_between_two_reviews_and_nothing_else(
     (clone.folder / "models.py").write_text("one\n")
     clone.git("init", "--quiet")
     commit = clone.commit()
-    made = replace(Proposal.load(path_of(proposed, "tosa-fp/alpha")), commit=commit, changes="")
+    found = proposal_of(proposed, "tosa-fp/alpha")
+    assert found is not None
+    made = replace(found, commit=commit, changes="")
     assert clone.objection(made) == ""
     shutil.copytree(clone.folder / "goldens" / proposed.release, clone.folder / "goldens" / "1.0.0")
     later = clone.commit()

@@ -26,9 +26,8 @@ from executorch_goldens.goldens import decisions, golden
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.results import merging
 from executorch_goldens.results import rows as results
-from executorch_goldens.results.evidence import Evidence, EvidenceError
 from executorch_goldens.results.merging import MergeError
-from executorch_goldens.results.proposals import Proposal, ProposalError
+from executorch_goldens.results.proposals import CellFile, ProposalError
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.review.summary import ReviewSummary
 from executorch_goldens.settings import config
@@ -126,9 +125,12 @@ def test_no_reader_takes_a_name_that_leaves_its_folder(name: str, shard: Path, r
 
 
 def test_a_proposal_is_of_a_release_and_a_cell(shard: Path) -> None:
-    file = with_fields(shard / "tosa-fp" / "two-delegates" / "proposal.json", release="../..")
+    folder = shard / "tosa-fp" / "two-delegates"
+    file = folder / "cell.json"
+    proposal = json.loads(file.read_text())["proposal"]
+    with_fields(file, proposal=proposal | {"release": "../.."})
     with pytest.raises(ProposalError, match="cannot be the name"):
-        Proposal.load(file)
+        CellFile.load(folder)
 
 
 def test_a_key_of_the_store_is_of_digests(tmp_path: Path) -> None:
@@ -214,8 +216,8 @@ def test_an_entry_that_unpacks_to_more_than_an_entry_is_none(
 
 def archive(folder: Path, *members: tuple[str, bytes]) -> Path:
     folder.mkdir()
-    (folder / "evidence.json").write_text('{"format": 2}')
-    with zipfile.ZipFile(folder / "evidence.npz", "w", zipfile.ZIP_DEFLATED) as file:
+    (folder / "cell.json").write_text('{"format": 3}')
+    with zipfile.ZipFile(folder / "cell.npz", "w", zipfile.ZIP_DEFLATED) as file:
         for name, content in members:
             file.writestr(name, content)
     return folder
@@ -238,8 +240,8 @@ def array(shape: tuple[int, ...], content: bytes, descr: str = "<f4") -> bytes:
     ],
 )
 def test_tensors_take_no_more_than_they_hold(name: str, content: bytes, what: str, tmp_path: Path) -> None:
-    with pytest.raises(EvidenceError, match=what):
-        Evidence.load(archive(tmp_path / "cell", (name, content)))
+    with pytest.raises(ProposalError, match=what):
+        CellFile.load(archive(tmp_path / "cell", (name, content)), arrays=True)
 
 
 EVERY = {side: array((2, 3), bytes(24)) for side in ("actual", "expected", "tolerance")}
@@ -266,9 +268,9 @@ def test_sides_of_a_tensor_that_cannot_be_compared_are_damage(
     members = [(f"0.{name}.npy", each) for name, each in sides.items() if each is not None]
     cell = archive(tmp_path / "cell", *members)
     tensor = {"kind": "output", "name": "output 0", "where": "example", "variation": "seed0-heap0"}
-    (cell / "evidence.json").write_text(json.dumps({"format": 2, "tensors": [tensor]}))
-    with pytest.raises(EvidenceError, match=what):
-        Evidence.load(cell)
+    (cell / "cell.json").write_text(json.dumps({"format": 3, "evidence": {"tensors": [tensor]}}))
+    with pytest.raises(ProposalError, match=what):
+        CellFile.load(cell, arrays=True)
 
 
 def test_facts_of_a_release_that_nest_too_deep_are_one_error(recorded: Path) -> None:
@@ -354,13 +356,13 @@ def test_no_reader_unpickles(tmp_path: Path, shard: Path, recorded: Path) -> Non
     for file in (shard / "run.json", shard / results.FILE, recorded / "tosa-fp" / "linear.txt"):
         file.write_bytes(bomb)
     place = shard / "tosa-fp" / "two-delegates"
-    (place / "proposal.json").write_bytes(bomb)
+    (place / "cell.json").write_bytes(bomb)
     for read in (
-        lambda: Evidence.load(cell),
+        lambda: CellFile.load(cell, arrays=True),
         lambda: Provenance.load(shard),
         lambda: results.read(shard / results.FILE),
         lambda: golden.read(recorded / "tosa-fp" / "linear.txt"),
-        lambda: Proposal.load(place / "proposal.json"),
+        lambda: CellFile.load(place),
     ):
         with pytest.raises(HarnessError):
             read()
@@ -377,8 +379,8 @@ HOSTILE = "\x1b[2J\x1b]0;title\x07\x9b31m\r\x08\u202e\u2028\ud800"
 def test_a_command_shows_what_a_terminal_would_obey_as_text(
     shard: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    proposal = shard / "tosa-int" / "cat-h-v" / "proposal.json"
-    with_fields(proposal, reason=f"reason {HOSTILE}", verdict=HOSTILE)
+    file = shard / "tosa-int" / "cat-h-v" / "cell.json"
+    with_fields(file, proposal=json.loads(file.read_text())["proposal"] | {"verdict": HOSTILE})
     run = shard.with_name("1.2.0")
     shard.rename(run)
     words = ("--sweeps", str(run.parent), "--goldens", str(GOLDENS))
