@@ -24,7 +24,14 @@ extensions = [
     "sphinx.ext.napoleon",
 ]
 root_doc = "README"
-include_patterns = ["*.md", "docs/*.md", "docs/**/*.md", "harness/lab/docs/*.md", "harness/lab/docs/**/*.md"]
+include_patterns = [
+    "*.md",
+    "docs/*.md",
+    "docs/**/*.md",
+    "harness/lab/docs/*.md",
+    "harness/lab/docs/**/*.md",
+    "findings/*.md",
+]
 exclude_patterns = [".*", "build", "dist", "goldens", "models", "tests"]
 external_toc_path = "docs/site/toc.yml"
 

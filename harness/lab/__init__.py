@@ -7,5 +7,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 #: The pages of the lab.
 DOCS = Path(__file__).with_name("docs")
 
+#: Defects of ExecuTorch, each a page and a script, with their table.
+FINDINGS = REPOSITORY / "findings"
+
 #: Root of this project's goldens: a directory per release.
 GOLDENS = REPOSITORY / "goldens"

@@ -38,8 +38,8 @@ FAILS, NOT_RUN = "lowering fails", "not judged: the program is not run"
 
 def parts() -> Iterator[Part]:
     """Yield the tables of README.md, CONTRIBUTING.md, docs/how-it-decides.md and the lab's page."""
-    yield Part("README.md", "evidence", functools.partial(table, "harness/lab/docs/"))
-    yield Part("harness/lab/docs/README.md", "evidence", functools.partial(table, ""))
+    yield Part("README.md", "evidence", functools.partial(table, "", "harness/lab/docs/"))
+    yield Part("harness/lab/docs/README.md", "evidence", functools.partial(table, "../../../", ""))
     yield Part("CONTRIBUTING.md", "cells", cells)
     yield Part("docs/how-it-decides.md", "tolerances", tolerances)
 
@@ -68,8 +68,8 @@ def drawn_results() -> list[list[mechanical.Result]]:
     return [mechanical.results(version, rows) for version, rows in found.items() if rows]
 
 
-def table(lab: str) -> Iterator[str]:
-    """Yield what was tried as a table, and what was found; `lab` leads to the folder of the lab's pages."""
+def table(root: str, lab: str) -> Iterator[str]:
+    """Yield what was tried, as a table, and what was found; `root` and `lab` lead there from the page."""
     yield ""
     yield from markdown.head(("tried", "seen", "not seen", "how"))
     for page, (*counts, how) in tried().items():
@@ -77,7 +77,7 @@ def table(lab: str) -> Iterator[str]:
     yield ""
     versions, found = releases.load().releases, findings.load().values()
     goldens, fixed = sum(map(_goldens, versions)), sum(finding.upstream == "merged" for finding in found)
-    yield f"Found: [{len(found)} defects of ExecuTorch]({lab}findings/README.md), each with a script and a text to"
+    yield f"Found: [{len(found)} defects of ExecuTorch]({root}findings/README.md), each with a script and a text to"
     yield f"file; {fixed} are fixed upstream since. Recorded: {goldens:,} goldens on {len(versions)} releases"
     yield f"([what they reach]({lab}coverage/{releases.load().newest}-reach.md))."
     yield ""

@@ -1,4 +1,4 @@
-"""``python -m lab findings``: checks that the scripts of harness/lab/docs/findings show what findings.toml claims.
+"""``python -m lab findings``: checks that the scripts of `findings/` show what findings.toml claims.
 
 A finding with a `Report` is ready to be filed: its page is what upstream's form for a bug asks for, and nothing else.
 """
@@ -22,11 +22,10 @@ import msgspec
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import cores
 from executorch_goldens_plugins.repro import alone
-from lab import DOCS, markdown, pages
+from lab import FINDINGS, markdown, pages
 from lab.pages import Part
 
-FOLDER = DOCS / "findings"
-TABLE = FOLDER / "findings.toml"
+TABLE = FINDINGS / "findings.toml"
 Severity = Literal["wrong result", "refused program", "lost performance", "other bytes"]
 #: Of upstream's threads about a defect: there is none; they are open; a fix is merged, after the newest release here.
 State = Literal["none found", "open", "merged"]
@@ -169,7 +168,7 @@ def page(name: str, finding: Finding, report: Report) -> Iterator[str]:
         " ".join(each.split()) for each in (report.text, report.expected, report.cause, report.fix)
     )
     newest = [*releases.load().releases.values()][-1]
-    script = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+    script = (FINDINGS / f"{name}.py").read_text(encoding="utf-8")
     yield from (f"# {report.title}", "", "### 🐛 Describe the bug", "", text, "")
     yield from ("```python", script.rstrip(), "```", "", f"**Expected:** {expected}", "")
     yield from (f"**Actual** (executorch {newest.version}):", "", "```", report.actual, "```", "")
@@ -189,13 +188,11 @@ def page(name: str, finding: Finding, report: Report) -> Iterator[str]:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the index of harness/lab/docs/findings/README.md, and the reports."""
-    yield Part("harness/lab/docs/findings/README.md", "findings", lambda: ["", *index(load()), ""])
+    """Yield the index of findings/README.md, and the reports."""
+    yield Part("findings/README.md", "findings", lambda: ["", *index(load()), ""])
     for name, finding in load().items():
         if finding.report:
-            yield Part(
-                f"harness/lab/docs/findings/{name}.md", "", partial(page, name, finding, finding.report)
-            )
+            yield Part(f"findings/{name}.md", "", partial(page, name, finding, finding.report))
 
 
 def executed(script: Path) -> alone.EndedScript:
@@ -242,7 +239,7 @@ def run(options: argparse.Namespace) -> int:
     names = options.names or list(table)
     wrong = 0
     with ThreadPoolExecutor(options.jobs) as pool:
-        results = pool.map(shown, (FOLDER / f"{name}.py" for name in names))
+        results = pool.map(shown, (FINDINGS / f"{name}.py" for name in names))
         for name, (shows, line) in zip(names, results, strict=True):
             expected = table[name].shows_on(release)
             wrong += shows is not expected

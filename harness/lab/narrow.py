@@ -145,8 +145,8 @@ def lines() -> Iterator[str]:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the table of harness/lab/docs/findings/narrow-sums.md."""
-    yield Part("harness/lab/docs/findings/narrow-sums.md", "narrow", lines)
+    """Yield the table of findings/narrow-sums.md."""
+    yield Part("findings/narrow-sums.md", "narrow", lines)
 
 
 def add_to(subparsers: Any) -> None:

@@ -46,13 +46,15 @@ pytest_plugins = ("pytester",)
 GOLDENS = REPOSITORY / "goldens"
 DOCS = REPOSITORY / "docs"
 LAB_DOCS = REPOSITORY / "harness" / "lab" / "docs"
+FINDINGS = REPOSITORY / "findings"
 INDEX = DOCS / "README.md"
 #: The folders of pages that have an index; the lab's are those about the harness itself.
-INDEXED = (DOCS, LAB_DOCS, DOCS / "plugins")
+INDEXED = (DOCS, LAB_DOCS, DOCS / "plugins", FINDINGS)
 PAGES = (
     *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted(DOCS.rglob("*.md")),
     *sorted(LAB_DOCS.rglob("*.md")),
+    *sorted(FINDINGS.glob("*.md")),
 )
 #: The commands of the core and of plugins, with their modules.
 MODULES = cli.MODULES | plugins.commands(cli.MODULES)
@@ -485,7 +487,7 @@ def test_every_link_leads_to_a_file_and_a_heading() -> None:
 
 
 def test_every_path_named_in_a_sentence_exists() -> None:
-    path = re.compile(r"`((?:harness|tests|models|docs|\.github|\.ci)/[\w./-]*)`")
+    path = re.compile(r"`((?:harness|tests|models|docs|findings|\.github|\.ci)/[\w./-]*)`")
     named = [(page.name, place) for page in PAGES for place in path.findall(prose(page))]
     assert [each for each in named if not (REPOSITORY / each[1]).exists()] == []
 

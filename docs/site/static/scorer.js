@@ -1,7 +1,7 @@
 // Pages of the lab, which are mostly tables, come after the pages that explain.
 var Scorer = {
   score: function (result) {
-    const lab = result[0].startsWith("harness/lab/docs/") || result[0] === "CHANGELOG";
+    const lab = /^(harness\/lab\/docs|findings)\//.test(result[0]) || result[0] === "CHANGELOG";
     return lab ? result[4] / 10 : result[4];
   },
   objNameMatch: 11,

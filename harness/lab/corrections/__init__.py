@@ -1,4 +1,4 @@
-"""Corrections of findings (docs/findings) as patches, to offer upstream: one module each, declared for no release.
+"""Corrections of findings (`findings/`) as patches, to offer upstream: one module each, declared for no release.
 
 Importing this package registers them: ``--models models --models lab.corrections --patches NAME`` exports with one.
 """

@@ -22,7 +22,7 @@ class OwnPass(ExportPass):
     """Rewrites what has the same results: ``relu`` as ``hardtanh``, ``x + y`` as ``y + x``.
 
     As ``clamp``, XNNPACK's partitioner would refuse a quantized layer before it, and leave a delegate that writes no
-    output: harness/lab/docs/findings/refused-quantized-conv.md.
+    output: findings/refused-quantized-conv.md.
     """
 
     def call_operator(self, op: Any, args: Any, kwargs: Any, meta: Any) -> Any:

@@ -157,7 +157,7 @@ def differences(release: releases.Release, off: States, on: States) -> Iterator[
         if name in off and off[name].state == "fixed":
             yield (
                 f"NOT AS DECLARED: {name} on {release.version} is 'fixed' without its patch. Look at it, then correct "
-                "harness/lab/docs/findings/findings.toml and `CORRECTED` in harness/lab/stock/issues.py."
+                "findings/findings.toml and `CORRECTED` in harness/lab/stock/issues.py."
             )
     for row, shows in on.items():
         # Of a toolchain that the matrix lacks no patch is declared.

@@ -55,7 +55,7 @@ ISSUES = (
 )
 
 
-#: The cells that show a finding of docs/findings, and the first release on which they show nothing else; by the
+#: The cells that show a finding, and the first release on which they show nothing else; by the
 #: name of the finding, which is that of its patch as well.
 CORRECTED = {
     "folded-scales": {Cell("tosa-int", "conv2d-depthwise-scaled"): "1.4.1"},

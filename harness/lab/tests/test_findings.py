@@ -1,4 +1,4 @@
-"""The scripts of harness/lab/docs/findings: their entries in the table, and their output."""
+"""The scripts of `findings/`: their entries in the table, and their output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.patches import PATCHES
 from executorch_goldens.settings import releases
-from lab.findings import FOLDER, executed, load, shown
+from lab import FINDINGS
+from lab.findings import executed, load, shown
 from lab.stock.issues import CORRECTED, corrected_cells
 
 REPORTS = {name: finding.report for name, finding in load().items() if finding.report}
@@ -23,8 +24,8 @@ IMPORT = re.compile("(?:from|import) ")
 
 def test_the_table_has_every_finding_with_its_text_and_script() -> None:
     table = load()
-    assert set(table) == {path.stem for path in FOLDER.glob("*.py")}
-    assert set(table) == {path.stem for path in FOLDER.glob("*.md")} - {"README"}
+    assert set(table) == {path.stem for path in FINDINGS.glob("*.py")}
+    assert set(table) == {path.stem for path in FINDINGS.glob("*.md")} - {"README"}
     versions = set(releases.load().releases)
     for name, finding in table.items():
         assert finding.releases, name
@@ -35,7 +36,7 @@ def test_the_table_has_every_finding_with_its_text_and_script() -> None:
 def test_the_text_of_a_finding_says_the_same_of_upstream_as_the_table(name: str) -> None:
     finding = load()[name]
     assert bool(finding.threads) == (finding.upstream != "none found")
-    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8").partition("**Upstream:**")[2]
+    text = (FINDINGS / f"{name}.md").read_text(encoding="utf-8").partition("**Upstream:**")[2]
     assert all(f"#{number}" in text for number in finding.threads)
     # A text says so in words of its own.
     state = {"none found": r"\bno issue|\bnone found", "open": r"\bopen\b", "merged": r"\bmerged\b"}
@@ -51,9 +52,9 @@ def test_ten_findings_are_ready_to_be_filed() -> None:
 @pytest.mark.parametrize("name", REPORTS)
 def test_a_report_has_each_part_of_the_form_and_nothing_that_only_this_project_has(name: str) -> None:
     assert all(value or value is False for value in dataclasses.astuple(REPORTS[name]))
-    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    text = (FINDINGS / f"{name}.md").read_text(encoding="utf-8")
     assert "](" not in text
-    script = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+    script = (FINDINGS / f"{name}.py").read_text(encoding="utf-8")
     assert script in text
     assert len(script.splitlines()) < LINES
     imported = {line.split()[1].partition(".")[0] for line in script.splitlines() if IMPORT.match(line)}
@@ -63,7 +64,7 @@ def test_a_report_has_each_part_of_the_form_and_nothing_that_only_this_project_h
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REPORTS)
 def test_a_report_says_what_its_script_prints(name: str) -> None:
-    script, release = FOLDER / f"{name}.py", installed_release()
+    script, release = FINDINGS / f"{name}.py", installed_release()
     assert shown(script)[0] is load()[name].shows_on(release)
     if release in load()[name].releases:
         assert executed(script).printed == REPORTS[name].actual.splitlines()
@@ -75,9 +76,9 @@ def test_a_finding_names_its_patch_which_is_for_the_releases_that_show_it(name: 
     assert shows == set(PATCHES[name].fits) == set(load()[name].releases)
     if name in REPORTS:  # what is to be pasted upstream has no link into this repository
         return
-    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    text = (FINDINGS / f"{name}.md").read_text(encoding="utf-8")
     (linked,) = re.findall(rf"\[`{name}`\]\(([^)]*\.py)\)", text)
-    assert (FOLDER / linked).resolve() == Path(sys.modules[PATCHES[name].install.__module__].__file__ or "")
+    assert (FINDINGS / linked).resolve() == Path(sys.modules[PATCHES[name].install.__module__].__file__ or "")
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,12 @@ def test_a_page_is_up_to_date(part: Part) -> None:
 def test_every_mark_of_a_page_is_one_of_an_instrument_and_every_instrument_has_its_mark() -> None:
     marks = {
         f"{page.relative_to(REPOSITORY)}#{mark}"
-        for page in (*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), *lab.DOCS.rglob("*.md"))
+        for page in (
+            *REPOSITORY.glob("*.md"),
+            *(REPOSITORY / "docs").rglob("*.md"),
+            *lab.DOCS.rglob("*.md"),
+            *lab.FINDINGS.glob("*.md"),
+        )
         for mark in re.findall(r"^<!-- begin: (.*) -->$", page.read_text(encoding="utf-8"), re.MULTILINE)
     }
     assert marks == {part.name for part in PARTS if part.mark}

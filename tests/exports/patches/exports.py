@@ -31,8 +31,8 @@ from executorch_goldens.patches import guard
 
 RELEASE = version("executorch").partition("+")[0]
 
-#: The scripts of harness/lab/docs/findings.
-FINDINGS = Path(__file__).parents[3] / "harness" / "lab" / "docs" / "findings"
+#: The scripts of findings.
+FINDINGS = Path(__file__).parents[3] / "findings"
 
 
 def sha256(data: bytes) -> str:

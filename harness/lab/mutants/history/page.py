@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Iterator
 from pathlib import Path
 
 from lab import markdown, tables
 from lab.mutants import commits, recall, swaps
-from lab.mutants.history import AREAS, Fix
+from lab.mutants.history import FIXES, Fix
 from lab.pages import Part
 
 PAGE = "harness/lab/docs/history.md"
@@ -33,7 +35,7 @@ def seen(release: str) -> dict[str, list[str]]:
 
 def lines() -> Iterator[str]:
     """Yield a table for each area."""
-    for area, fixes in AREAS.items():
+    for area, fixes in itertools.groupby(FIXES, operator.attrgetter("area")):
         yield ""
         yield f"### {area}"
         yield ""
