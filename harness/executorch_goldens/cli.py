@@ -27,7 +27,6 @@ COMMANDS = {
     "env": "make, list and remove the environments of toolchains",
     "init": "set up goldens in your own repository and record the first one",
     "merge": "join the results of shards into those of one run, or summarize results",
-    "report": "write the results of runs as one HTML file",
     "review": "review changed cells, cause by cause, and accept or reject them",
     "run": "check the cells of a zoo against their goldens",
     "show": "print a payload, a .pte or a cell as text",

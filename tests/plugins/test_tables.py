@@ -16,7 +16,7 @@ TOSA = str(DATA / "decode" / "1.5.1" / "tosa-int-0.tosa")
 
 def test_the_core_has_all_of_them_and_what_they_name_is_there() -> None:
     found = plugins.load()
-    assert set(found) == {"cluster", "downstream", "explorer", "fast", "field", "repro", "shipping"}
+    assert set(found) == {"cluster", "downstream", "explorer", "fast", "field", "report", "repro", "shipping"}
     for module in plugins.commands(MODULES).values():
         assert callable(import_module(module).add_to)
     for plugin in found.values():
