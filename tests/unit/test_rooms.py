@@ -119,9 +119,9 @@ def test_no_circle_goes_through_the_rooms() -> None:
     require_no_circle({own: reached - {"__init__"} for own, reached in rooms.items()})
 
 
-def test_only_commands_and_the_report_import_the_review() -> None:
+def test_only_commands_import_the_review() -> None:
     importing = {own for own, reached in imports_between_rooms().items() if "review" in reached}
-    assert importing == {"commands", "report"}
+    assert importing == {"commands"}
 
 
 def divided() -> dict[str, set[str]]:

@@ -16,7 +16,6 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import decisions, golden
 from executorch_goldens.goldens.decisions import (
     BUDGET,
-    DEFECTS,
     FAILURE,
     FILE,
     IMPRECISE,
@@ -28,7 +27,6 @@ from executorch_goldens.goldens.decisions import (
 )
 from executorch_goldens.goldens.quantities import BudgetLimits
 from executorch_goldens.goldens.record import Record
-from executorch_goldens.report.grid import SIGNS
 from executorch_goldens.words.refusals import refusal
 from executorch_goldens.zoo.registry import RELEASE
 from executorch_goldens.zoo.targets import TARGETS
@@ -224,18 +222,6 @@ def test_a_release_that_there_is_not_is_refused_with_the_nearest(tmp_path: Path)
     # Of a toolchain that is in no matrix.
     (tmp_path / "1.5.2").mkdir()
     assert len(decisions.read(tmp_path)) == 1
-
-
-def test_verdicts_of_defects_are_verdicts() -> None:
-    assert set(DEFECTS) < set(SIGNS)
-    assert set(SIGNS) - set(DEFECTS) >= {
-        "stable",
-        "new",
-        "changed",
-        "renamed",
-        "unexpected",
-        "damaged-golden",
-    }
 
 
 PEOPLES = """\

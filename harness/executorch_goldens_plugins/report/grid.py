@@ -8,11 +8,11 @@ from typing import Any
 
 from executorch_goldens.goldens.labels import OF_RUN
 from executorch_goldens.goldens.quantities import QUANTITIES
-from executorch_goldens.report.gathering import CellResult, Gathered
 from executorch_goldens.results.compared import BOTH, KINDS, SAME
 from executorch_goldens.results.rows import ALLOWED, KNOWN
 from executorch_goldens.review.decisions import ACCEPTED, REJECTED
 from executorch_goldens.words.kinds import WORDS
+from executorch_goldens_plugins.report.gathering import CellResult, Gathered
 
 #: The sign of each verdict, which says in black and white what the colour says; those that matter most first.
 SIGNS = {

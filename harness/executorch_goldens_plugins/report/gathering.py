@@ -16,7 +16,6 @@ from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.inventory import Inventory, InventoryError
 from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS, Labels
 from executorch_goldens.goldens.quantities import measured
-from executorch_goldens.report.rereading import Rereading
 from executorch_goldens.results import merging
 from executorch_goldens.results.compared import ARTIFACTS, DATA, ComparedCell, ComparedSides, folder_of
 from executorch_goldens.results.evidence import Evidence
@@ -25,6 +24,7 @@ from executorch_goldens.results.proposals import CellFile
 from executorch_goldens.results.rows import ResultRow
 from executorch_goldens.review.decisions import ReviewDecisions, decisions
 from executorch_goldens.settings.config import Config
+from executorch_goldens_plugins.report.rereading import Rereading
 
 
 @dataclass(frozen=True)

@@ -28,15 +28,15 @@ from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.quantities import QUANTITIES
-from executorch_goldens.report import cell
-from executorch_goldens.report.gathering import CellResult, Gathered
-from executorch_goldens.report.grid import counted, grid, legend
 from executorch_goldens.results.compared import SAME
 from executorch_goldens.results.rows import KNOWN
 from executorch_goldens.review import listing
 from executorch_goldens.review.decisions import ACCEPTED, REJECTED, THREAD, TRACKER
 from executorch_goldens.words.errors import times
 from executorch_goldens.words.findings import reason
+from executorch_goldens_plugins.report import cell
+from executorch_goldens_plugins.report.gathering import CellResult, Gathered
+from executorch_goldens_plugins.report.grid import counted, grid, legend
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 

@@ -14,16 +14,16 @@ from executorch_goldens.goldens.findings import Fault
 from executorch_goldens.goldens.inventory import Inventory
 from executorch_goldens.goldens.quantities import QUANTITIES
 from executorch_goldens.goldens.record import DELEGATE, Record
-from executorch_goldens.report import passes, tensors
-from executorch_goldens.report.gathering import CellResult, Gathered
-from executorch_goldens.report.passes import PassStep
-from executorch_goldens.report.tensors import Error, PicturedTensor
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.rows import Reported
 from executorch_goldens.review.decisions import ACCEPTED
 from executorch_goldens.words import causes, errors
 from executorch_goldens.words.findings import NOT_JUDGED, NOT_RUN, artifact
 from executorch_goldens.words.verdicts import FACTOR, PASS
+from executorch_goldens_plugins.report import passes, tensors
+from executorch_goldens_plugins.report.gathering import CellResult, Gathered
+from executorch_goldens_plugins.report.passes import PassStep
+from executorch_goldens_plugins.report.tensors import Error, PicturedTensor
 
 #: Places of a change whose text is shown.
 MOST_HUNKS = 40

@@ -641,7 +641,7 @@ def test_evidence_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_large_tensor_is_a_histogram_on_the_scale_of_its_pair() -> None:
-    from executorch_goldens.report.tensors import BARS, pictures
+    from executorch_goldens_plugins.report.tensors import BARS, pictures
 
     one = np.linspace(-1, 1, 5000, dtype=np.float32)
     for sides in ((one, one * 2), (one * 2, one)):
@@ -653,7 +653,7 @@ def test_a_large_tensor_is_a_histogram_on_the_scale_of_its_pair() -> None:
 
 
 def test_only_what_is_beyond_its_tolerance_counts_as_different() -> None:
-    from executorch_goldens.report.tensors import beyond_tolerance, errors
+    from executorch_goldens_plugins.report.tensors import beyond_tolerance, errors
 
     expected = np.zeros((2, 2), np.float32)
     actual = np.array([[0, 1e-7], [0.5, np.nan]], np.float32)
@@ -707,8 +707,8 @@ def test_an_operator_has_the_numbers_of_a_small_constant_and_the_digest_of_a_lar
 
 @pytest.mark.parametrize(("allowed", "words"), [(0.0, "none is allowed"), (1e-7, "1e+07 times")])
 def test_no_error_is_a_number_of_times_that_nobody_reads(allowed: float, words: str) -> None:
-    from executorch_goldens.report.tensors import errors
     from executorch_goldens.words.errors import times
+    from executorch_goldens_plugins.report.tensors import errors
 
     one = np.ones(3, np.float32)
     kept = ShownTensor("output", "output 0", "example", "seed0-heap0", one, one * 2, np.full(3, allowed))

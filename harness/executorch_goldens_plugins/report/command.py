@@ -46,7 +46,7 @@ def add_to(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the report; raise CommandError where it cannot be written, and errors of its inputs."""
-    from executorch_goldens.report import document, gathering
+    from executorch_goldens_plugins.report import document, gathering
 
     repository = config.load()
     folders = arguments.results or [repository.sweeps]

@@ -11,11 +11,11 @@ from executorch_goldens.diff.operators import Hunk
 from executorch_goldens.diff.quantities import Quantities
 from executorch_goldens.goldens.findings import Fault, LoadedOtherwise
 from executorch_goldens.judging.divergence import How
-from executorch_goldens.report.cell import CellPage
-from executorch_goldens.report.gathering import CellResult
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.rows import Diverged
+from executorch_goldens_plugins.report.cell import CellPage
+from executorch_goldens_plugins.report.gathering import CellResult
 from tests.support.rows import row
 
 COMMANDS = {"accept": "goldens run --snapshot-update", "again": "goldens run"}

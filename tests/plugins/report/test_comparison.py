@@ -19,7 +19,7 @@ from executorch_goldens.results.compared import DATA as FILE
 from executorch_goldens.results.compared import RESULTS, ComparedSides
 from executorch_goldens.words.kinds import WORDS
 from tests import DATA
-from tests.commands.test_report import HOSTILE, refused, report
+from tests.plugins.report.test_report import HOSTILE, refused, report
 from tests.support.browsing import Reader
 
 COMPARED = DATA / "report_results" / "compared"

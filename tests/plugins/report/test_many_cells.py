@@ -19,8 +19,8 @@ from executorch_goldens.diff.graphs import Pairing
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.record import Record
-from executorch_goldens.report import cell, document, gathering
 from executorch_goldens.settings import config
+from executorch_goldens_plugins.report import cell, document, gathering
 from tests import DATA, REPOSITORY
 
 STOCK = DATA / "report_results" / "stock"
