@@ -12,7 +12,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -61,20 +61,12 @@ class UnsteadyError(ZooError):
     """A case whose model gives other outputs when it is called again: they do not follow from its inputs."""
 
 
-@dataclass(frozen=True)
-class Case:
-    """One model of a zoo.
+@dataclass(frozen=True, kw_only=True)
+class CaseOptions:
+    """What ``@case`` may say of a model.
 
     Attributes
     ----------
-    name
-        Name, unique in its zoo, `NAME_PATTERN`.
-    family
-        Last part of the name of the module it is in.
-    guards
-        One line: what this case would show if it broke.
-    build
-        Makes the example; called in the exporting process only.
     issue
         Number of the upstream issue this case shows, or None.
     quantization
@@ -103,15 +95,8 @@ class Case:
     kernels
         `WHEEL`: an operator that the wheel's runtime has no kernel for runs in eager, as a product may have one.
         `SELECTIVE`: the product has the wheel's kernels and no others, and the program does not run without one.
-    is_build
-        Whether `build` makes a whole program, given an `executorch_goldens.exporting.building.Build`: it is exported
-        for `executorch_goldens.zoo.targets.BUILD` alone.
     """
 
-    name: str
-    family: str
-    guards: str
-    build: Builder = field(repr=False)
     issue: int | None = None
     quantization: str = "symmetric"
     constant_outputs: bool = False
@@ -122,7 +107,32 @@ class Case:
     sqnr: Mapping[str, float] = field(default_factory=dict)
     releases: tuple[str, ...] = ()
     kernels: str = WHEEL
-    is_build: bool = False
+
+
+@dataclass(frozen=True)
+class Case(CaseOptions):
+    """One model of a zoo.
+
+    Attributes
+    ----------
+    name
+        Name, unique in its zoo, `NAME_PATTERN`.
+    family
+        Last part of the name of the module it is in.
+    guards
+        One line: what this case would show if it broke.
+    build
+        Makes the example; called in the exporting process only.
+    is_build
+        Whether `build` makes a whole program, given an `executorch_goldens.exporting.building.Build`: it is exported
+        for `executorch_goldens.zoo.targets.BUILD` alone.
+    """
+
+    name: str
+    family: str
+    guards: str
+    build: Builder = field(repr=False)
+    is_build: bool = field(default=False, kw_only=True)
 
     @property
     def module(self) -> str:
@@ -328,50 +338,22 @@ def load(zoos: Sequence[str]) -> dict[str, Case]:
     return cases
 
 
-def case(
-    *,
-    guards: str,
-    issue: int | None = None,
-    quantization: str = "symmetric",
-    constant_outputs: bool = False,
-    run_on: tuple[str, ...] = SAMPLES,
-    backends: tuple[str, ...] = (),
-    also: tuple[str, ...] = (),
-    imprecise: Mapping[str, float] | None = None,
-    sqnr: Mapping[str, float] | None = None,
-    releases: tuple[str, ...] = (),
-    kernels: str = WHEEL,
-    name: str | None = None,
-) -> Callable[[B], B]:
-    """Register the decorated builder; the case's name is `name`, or the function's with dashes.
+@dataclass(frozen=True, kw_only=True)
+class case(CaseOptions):  # noqa: N801 - it is called as a decorator
+    """Registers the decorated builder; the case's name is `name`, or the function's with dashes.
 
     It takes a `Data` and returns an `Example`, which is lowered for every target. Or it takes a `Build`, as its
     annotation says, and returns a whole program, as the repository ships it.
     """
 
-    def register(build: B) -> B:
-        CASES.add(
-            Case(
-                name=name or build.__name__.replace("_", "-"),
-                family=build.__module__.rpartition(".")[2],
-                guards=guards,
-                build=build,
-                issue=issue,
-                quantization=quantization,
-                constant_outputs=constant_outputs,
-                run_on=run_on,
-                backends=backends,
-                also=also,
-                imprecise=imprecise or {},
-                sqnr=sqnr or {},
-                releases=releases,
-                kernels=kernels,
-                is_build=takes_build(build),
-            )
-        )
-        return build
+    guards: str
+    name: str | None = None
 
-    return register
+    def __call__(self, build: B) -> B:
+        own = {each.name: getattr(self, each.name) for each in fields(CaseOptions)}
+        name, family = self.name or build.__name__.replace("_", "-"), build.__module__.rpartition(".")[2]
+        CASES.add(Case(name, family, self.guards, build, is_build=takes_build(build), **own))
+        return build
 
 
 def takes_build(build: Builder) -> bool:

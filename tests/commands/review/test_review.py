@@ -179,7 +179,7 @@ def test_a_new_program_without_delegates_is_called_so_where_its_target_makes_som
     titles = []
     for target in ("xnnpack-fp32", "bare"):
         proposal = replace(there, target=target, content=texts.digest, folder=tmp_path / target)
-        proposal.write(texts)
+        golden.write(proposal.folder / proposals.GOLDEN, texts, kept=True)
         titles.append([str(edit) for each in read_members([proposal], tmp_path) for edit in each.edits])
     assert titles == [["NO DELEGATE; no golden"], ["no golden"]]
 
