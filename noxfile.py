@@ -181,7 +181,7 @@ def of_plugins(session: nox.Session) -> dict[str, str]:
 
 
 #: What instruments of the lab need beside a release, by lock.
-TOOLS = dict.fromkeys(("args", "faults", "fuzz-bytes"), ("tests",))
+TOOLS = dict.fromkeys(("args", "faults", "fuzz-bytes", "options"), ("tests",))
 
 
 #: ``nox -s lab`` is for the default release: the sessions of the others would only be skipped.

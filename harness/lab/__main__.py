@@ -20,7 +20,6 @@ INSTRUMENTS = {
     "carried": "lab.carried",
     "commits": "lab.mutants.commits",
     "core": "lab.core.command",
-    "failures": "lab.failures.command",
     "faults": "lab.faults.__main__",
     "fielded": "lab.fielded.command",
     "findings": "lab.findings",

@@ -28,7 +28,6 @@ MAKERS = {
     "commands": "lab.commands",
     "core": "lab.core.page",
     "evidence": "lab.evidence",
-    "failures": "lab.failures.command",
     "faults": "lab.faults.__main__",
     "fielded": "lab.fielded.page",
     "findings": "lab.findings",

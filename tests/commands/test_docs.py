@@ -289,7 +289,7 @@ class Unrun:
 
 #: Instruments on pages that run here as ``python -m lab``: they read goldens, and export nothing.
 LAB = ("nox", "-s", "lab", "--")
-READ = ("core", "failures")
+READ = ("core",)
 UNRUN = (
     Unrun(("python3", "-m", "venv"), "makes an environment in the reader's folder", is_one_word),
     Unrun((".",), "changes the reader's shell", is_one_word),

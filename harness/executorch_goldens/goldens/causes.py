@@ -127,7 +127,14 @@ class Cause(NamedTuple):
 
 
 def cause(text: str) -> Cause:
-    """Return the cause that the text of a failure states."""
+    r"""Return the cause that the text of a failure states.
+
+    >>> text = "stage: lower\ntype: torch.SpecError\npass: {}\nmessage: name _lifted_tensor_constant2 is not b"
+    >>> cause(text.format("SomePass"))
+    Cause(where='lower, SomePass', error='SpecError: name … is not b')
+    >>> cause(text.format("-")).where
+    'lower'
+    """
     fields = dict(
         line.split(": ", 1) for line in text.splitlines() if not line.startswith(" ") and ": " in line
     )

@@ -1,7 +1,7 @@
 """``python -m lab options``: a matrix of options of quantizers and of lowering; every pair of values is in a program.
 
-It lists how many programs each release can make, and what the others lack for the rest. ``--update`` draws the array
-again, and ``--show NAME`` prints the row of a program. ``python -m lab guest options`` runs them.
+It lists how many programs each release can make, and what the others lack for the rest. ``--update`` draws
+rows for the pairs that lack one, and ``--show NAME`` prints one. ``python -m lab guest options`` runs the programs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable
-from lab.options import drawing, rows
+from lab.options import rows
 from lab.options.cases import ARRAYS, all_rows, changed, releases_of
 from lab.options.factors import OPTIONS, RELEASES, Row
 
@@ -22,16 +22,16 @@ from lab.options.factors import OPTIONS, RELEASES, Row
 def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("options", description=__doc__)
-    parser.add_argument("--update", action="store_true", help="draw the array again")
+    parser.add_argument("--update", action="store_true", help="draw rows for the pairs that the array lacks")
     parser.add_argument("--show", metavar="NAME", help="print the options of a program")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draw the array, show a row, or count programs by release."""
+    """Draw rows, show a row, or count programs by release."""
     if options.update:
         for array in ARRAYS:
-            durable.replace(array.file, rows.text(array, drawing.drawn(array)))
+            durable.replace(array.file, rows.text(array, rows.drawn(array)))
     found = all_rows()
     if options.show:
         if options.show not in found:

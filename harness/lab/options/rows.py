@@ -41,6 +41,21 @@ def read(array: Array) -> dict[str, Any]:
     return found
 
 
+def drawn(array: Array) -> list[Any]:
+    """Return the rows of an array, as they are, and those that it lacks for a pair of values that its rules allow.
+
+    A factor that is new has its default in the rows that are there.
+    """
+    import covertable  # only where something is drawn: no release brings it
+
+    rules = [{"operator": "fn", "requires": list(of), "evaluate": holds} for of, holds in array.rules]
+    head = array.file.read_text(encoding="utf-8").partition("\n")[0].split("\t")
+    held = [array.row(**{name: row[name] for name in head[1:]}) for row in tables.read(array.file, head)]
+    there = [{name: getattr(row, name) for name in array.factors} for row in held]
+    made = covertable.make(dict(array.factors), presets=there, constraints=rules)
+    return [array.row(**row) for row in made]
+
+
 def digest(array: Array) -> str:
     """Return a digest of an array: another one is another measure."""
     return hashlib.sha256(array.file.read_bytes()).hexdigest()[:12]

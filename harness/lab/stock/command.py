@@ -22,16 +22,7 @@ from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.toolchains.toolchain import Fit, Toolchain
 from executorch_goldens.zoo.variations import named
 from lab import REPOSITORY
-from lab.stock.issues import (
-    CORRECTED,
-    CORRECTIONS,
-    HASH_SEEDS,
-    ISSUES,
-    Finding,
-    corrected_cells,
-    issue_cells,
-    shown,
-)
+from lab.stock.issues import CORRECTED, HASH_SEEDS, ISSUES, Finding, rows, shown
 from lab.toolchains import all_of
 
 #: The rows of the table, with what each is about: the issues by number, the findings by name.
@@ -69,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     for version, environment in environments.items():
         release = environment.release
         settings = environment.settings(
-            (*config.load().zoos(None), CORRECTIONS),
+            config.load().zoos(None),
             options.jobs,
             patches=(),
             shortcuts=spared[version],
@@ -107,39 +98,23 @@ def fitting_shortcuts(toolchain: Toolchain) -> dict[str, str]:
     release = toolchain.release
     wanted = patches.select("auto", release.patches)
     fit = Fit.verify(replace(toolchain, is_declared=False), wanted, shortcuts := plugins.shortcuts())
-    # An export verifies the rest of what a correction is written for.
-    missing = {
-        name: f"not written for ExecuTorch {release.version}"
-        for name in corrected_cells(release.version)
-        if release.version not in patches.PATCHES[name].fits
-    }
-    unfit = [f"{name}: {why}" for name, why in {**missing, **fit.patches}.items() if why]
+    unfit = [f"{name}: {why}" for name, why in fit.patches.items() if why]
     if unfit:
         raise UsageError(
             f"{toolchain.name}: {len(unfit)} patches do not fit:\n  "
             + "\n  ".join(unfit)
             + "\nReview the functions "
             "that they replace, and record their digests in the patches' modules. This prints them:\n  "
-            f"PYTHONPATH=harness {toolchain.python} -m lab.corrections"
+            f"PYTHONPATH=harness {toolchain.python} -m executorch_goldens.patches"
         )
     return {name: shortcuts[name] for name in fit.those("shortcut", fit.shortcuts)}
 
 
 def states(settings: Settings, release: releases.Release, seeds: Sequence[int]) -> tuple[States, States]:
-    """Return the state of each issue and finding in a release with patches off, and with patches on.
-
-    An issue is shown on the release as it was published, and with the patches declared for it. A finding is shown with
-    those of issues on both sides, to isolate it, and with the patches of all findings on the right.
-    """
-    issues = {
-        f"#{number}": cells for number, cells in issue_cells(load_zoo(settings.models).values()).items()
-    }
-    corrected = corrected_cells(release.version)
-    for_reports = tuple(name for name in patches.select("auto", release.patches) if name not in corrected)
-    published = shown(issues, settings, seeds)
-    patched = shown({**issues, **corrected}, replace(settings, patches=for_reports), seeds)
-    mended = shown(corrected, replace(settings, patches=(*for_reports, *corrected)), seeds)
-    return {**published, **{name: patched[name] for name in corrected}}, {**patched, **mended}
+    """Return the state of each issue and finding in a release as it was published, and with the patches declared."""
+    groups = rows(load_zoo(settings.models).values(), release)
+    patched = replace(settings, patches=patches.select("auto", release.patches))
+    return shown(groups, settings, seeds), shown(groups, patched, seeds)
 
 
 def differences(release: releases.Release, off: States, on: States) -> Iterator[str]:
@@ -157,7 +132,7 @@ def differences(release: releases.Release, off: States, on: States) -> Iterator[
         if name in off and off[name].state == "fixed":
             yield (
                 f"NOT AS DECLARED: {name} on {release.version} is 'fixed' without its patch. Look at it, then correct "
-                "findings/findings.toml and `CORRECTED` in harness/lab/stock/issues.py."
+                f'findings/findings.toml and `patches` of [releases."{release.version}"].'
             )
     for row, shows in on.items():
         # Of a toolchain that the matrix lacks no patch is declared.

@@ -5,28 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
-
-from packaging.version import Version
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome
 from executorch_goldens.goldens.findings import MissingConstant
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.exports import Exports
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.settings.zoo import load_zoo
+from executorch_goldens.settings.releases import Release
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.words import findings as words
 from executorch_goldens.words.verdicts import reason
 from executorch_goldens.zoo.registry import Case
 from executorch_goldens.zoo.variations import variations
-from lab import corrections
-
-#: The number of a issue, or the name of a finding.
-Subject = TypeVar("Subject", int, str)
-
-#: What registers the patches of findings, beside a zoo.
-CORRECTIONS = corrections.__name__
 
 #: One seed for each order of issue #19045. ``--variations 0,1,2,3,4,5,6,7,8,9`` repeats what was measured for it.
 HASH_SEEDS = "0,4"
@@ -55,24 +45,8 @@ ISSUES = (
 )
 
 
-#: The cells that show a finding, and the first release on which they show nothing else; by the
-#: name of the finding, which is that of its patch as well.
-CORRECTED = {
-    "folded-scales": {Cell("tosa-int", "conv2d-depthwise-scaled"): "1.4.1"},
-    "shared-bias": {Cell("xnnpack-int8", "shared-weights"): "1.1.0"},
-    "merged-users": {
-        Cell("tosa-int", "floor-and-trunc"): "1.1.0",
-        Cell("tosa-int", "elus-of-one-input"): "1.3.1",
-    },
-    "gelu-tanh": {Cell("xnnpack-fp32", "gelu-tanh"): "1.1.0", Cell("xnnpack-int8", "gelu-tanh"): "1.1.0"},
-    "log1p-below-zero": {Cell("tosa-fp", "log1p"): "1.1.0"},
-    "repeated-indices": {
-        Cell("tosa-fp", "index-put-repeated"): "1.2.0",
-        Cell("tosa-int", "index-put-repeated"): "1.4.1",
-    },
-    "fused-relu": {Cell("tosa-int", "unet"): "1.5.1"},
-    "same-padding-even-kernel": {Cell("tosa-int", "same-padding-even-kernel"): "1.2.0"},
-}
+#: The cells that show a finding which releases have a patch for, by the name of both.
+CORRECTED = {"folded-scales": [Cell("tosa-int", "conv2d-depthwise-scaled")]}
 
 
 @dataclass(frozen=True)
@@ -91,14 +65,9 @@ class Finding:
     facts: tuple[str, ...]
 
 
-def findings(settings: Settings, seeds: Sequence[int]) -> dict[int, Finding]:
-    """Export every issue's cases as `settings` say and judge them."""
-    return shown(issue_cells(load_zoo(settings.models).values()), settings, seeds)
-
-
 def shown(
-    groups: Mapping[Subject, Sequence[Cell]], settings: Settings, seeds: Sequence[int]
-) -> dict[Subject, Finding]:
+    groups: Mapping[str, Sequence[Cell]], settings: Settings, seeds: Sequence[int]
+) -> dict[str, Finding]:
     """Export the cells of every group as `settings` say and judge each group, by the issue or finding it is of."""
     cells = [cell for group in groups.values() for cell in group]
     with Sweep(cells, variations(seeds), settings) as sweep:
@@ -116,13 +85,10 @@ def issue_cells(cases: Collection[Case]) -> dict[int, list[Cell]]:
     }
 
 
-def corrected_cells(release: str) -> dict[str, list[Cell]]:
-    """Return the cells that show each finding on a release, by its name; a release may show fewer findings."""
-    cells = {
-        name: [cell for cell, first in shows.items() if Version(release) >= Version(first)]
-        for name, shows in CORRECTED.items()
-    }
-    return {name: found for name, found in cells.items() if found}
+def rows(cases: Collection[Case], release: Release) -> dict[str, list[Cell]]:
+    """Return the cells of each row of the table on a release: the issues by number, the findings by name."""
+    issues = {f"#{number}": cells for number, cells in issue_cells(cases).items()}
+    return issues | {name: cells for name, cells in CORRECTED.items() if name in release.patches}
 
 
 def judge(outcomes: Mapping[Cell, Sequence[Outcome]]) -> Finding:

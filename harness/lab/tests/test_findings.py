@@ -14,7 +14,7 @@ from executorch_goldens.patches import PATCHES
 from executorch_goldens.settings import releases
 from lab import FINDINGS
 from lab.findings import executed, load, shown
-from lab.stock.issues import CORRECTED, corrected_cells
+from lab.stock.issues import CORRECTED
 
 REPORTS = {name: finding.report for name, finding in load().items() if finding.report}
 #: A maintainer is to read a script at a glance.
@@ -72,10 +72,8 @@ def test_a_report_says_what_its_script_prints(name: str) -> None:
 
 @pytest.mark.parametrize("name", CORRECTED)
 def test_a_finding_names_its_patch_which_is_for_the_releases_that_show_it(name: str) -> None:
-    shows = {version for version in releases.load().releases if name in corrected_cells(version)}
-    assert shows == set(PATCHES[name].fits) == set(load()[name].releases)
-    if name in REPORTS:  # what is to be pasted upstream has no link into this repository
-        return
+    declared = {version for version, release in releases.load().releases.items() if name in release.patches}
+    assert declared == set(PATCHES[name].fits) == set(load()[name].releases)
     text = (FINDINGS / f"{name}.md").read_text(encoding="utf-8")
     (linked,) = re.findall(rf"\[`{name}`\]\(([^)]*\.py)\)", text)
     assert (FINDINGS / linked).resolve() == Path(sys.modules[PATCHES[name].install.__module__].__file__ or "")

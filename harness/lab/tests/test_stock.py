@@ -6,22 +6,22 @@ import dataclasses
 
 import pytest
 
-from executorch_goldens import patches, plugins
+from executorch_goldens import plugins
 from executorch_goldens.cli import ERROR
 from executorch_goldens.errors import UsageError
 from executorch_goldens.settings import releases
 from executorch_goldens.toolchains.toolchain import here
 from lab.__main__ import main
 from lab.stock.command import TITLES, differences, fitting_shortcuts, table
-from lab.stock.issues import CORRECTED, Finding, corrected_cells
+from lab.stock.issues import CORRECTED, ISSUES, Finding, rows
 
-RELEASE = releases.load().releases["1.2.0"]
+RELEASE = releases.load().releases["1.4.1"]
 
 
 def states(**others: str) -> dict[str, Finding]:
-    """Return the states of 1.2.0 as declared, except `others`, by finding."""
+    """Return the states of 1.4.1 as declared, except `others`, by finding."""
     shown = {f"#{number}": state for number, state in RELEASE.issues.items()}
-    shown |= dict.fromkeys(corrected_cells("1.2.0"), "bug")
+    shown |= dict.fromkeys(CORRECTED, "bug")
     return {row: Finding(state, ()) for row, state in {**shown, **others}.items()}
 
 
@@ -46,9 +46,12 @@ def test_a_word_that_names_no_environment_is_one_clear_error(
     assert said in error
 
 
-def test_every_finding_of_the_table_has_a_patch_of_its_name() -> None:
-    assert set(CORRECTED) <= set(patches.PATCHES)
+def test_a_finding_is_a_row_of_the_releases_that_have_its_patch() -> None:
     assert set(CORRECTED) < set(TITLES)
+    for release in releases.load().releases.values():
+        assert rows((), release).keys() - {f"#{issue.number}" for issue in ISSUES} == {
+            name for name in CORRECTED if name in release.patches
+        }
 
 
 def test_states_as_declared_and_fixed_by_patches_are_no_difference() -> None:
@@ -56,11 +59,11 @@ def test_states_as_declared_and_fixed_by_patches_are_no_difference() -> None:
 
 
 def test_a_finding_that_does_not_show_or_that_its_patch_does_not_fix_is_named() -> None:
-    off = states(**{"gelu-tanh": "fixed"})
-    on = {**FIXED, "shared-bias": Finding("bug", ())}
+    off = states(**{"folded-scales": "fixed"})
+    on = {**FIXED, "folded-scales": Finding("bug", ())}
     first, second = differences(RELEASE, off, on)
-    assert first.startswith("NOT AS DECLARED: gelu-tanh on 1.2.0 is 'fixed' without its patch.")
-    assert second == "NOT FIXED: shared-bias on 1.2.0 is 'bug' with patches on."
+    assert first.startswith("NOT AS DECLARED: folded-scales on 1.4.1 is 'fixed' without its patch.")
+    assert second == "NOT FIXED: folded-scales on 1.4.1 is 'bug' with patches on."
 
 
 @pytest.mark.slow
@@ -69,15 +72,13 @@ def test_patches_without_digests_are_one_error_before_any_export() -> None:
     unknown = dataclasses.replace(toolchain.release, version="9.9.9", patches=("partition-order",))
     with pytest.raises(UsageError) as raised:
         fitting_shortcuts(dataclasses.replace(toolchain, release=unknown))
-    for name in ("partition-order", *CORRECTED):
-        assert f"  {name}: not written for ExecuTorch 9.9.9\n" in str(raised.value)
-    assert f"{toolchain.python} -m lab.corrections" in str(raised.value)
+    assert "  partition-order: not written for ExecuTorch 9.9.9\n" in str(raised.value)
+    assert f"{toolchain.python} -m executorch_goldens.patches" in str(raised.value)
 
 
 @pytest.mark.slow
 def test_shortcuts_without_digests_are_left_out_with_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     toolchain = here()
-    # Before the first release that shows a finding: no patch is wanted.
     unknown = dataclasses.replace(toolchain.release, version="0.9.0", patches=())
     assert fitting_shortcuts(dataclasses.replace(toolchain, release=unknown)) == {}
     printed = capsys.readouterr()
@@ -86,15 +87,16 @@ def test_shortcuts_without_digests_are_left_out_with_a_line(capsys: pytest.Captu
 
 
 def test_a_report_in_another_state_is_named() -> None:
-    (line,) = differences(RELEASE, states(**{"#18971": "fixed"}), FIXED)
+    (line,) = differences(RELEASE, states(**{"#18971": "bug"}), FIXED)
     assert line.startswith(
-        "NOT AS DECLARED: #18971 on 1.2.0 without patches is 'fixed'; releases.toml says 'bug'."
+        "NOT AS DECLARED: #18971 on 1.4.1 without patches is 'bug'; releases.toml says 'fixed'."
     )
 
 
 def test_a_finding_that_a_release_does_not_show_is_a_dash() -> None:
-    rows = {line.split()[0]: line.split()[1:] for line in list(table({"1.2.0": (states(), FIXED)}))[1:]}
-    assert list(rows) == list(TITLES)
-    assert rows["#19152"] == ["fails", "->", "fixed"]
-    assert rows["shared-bias"] == ["bug", "->", "fixed"]
-    assert rows["fused-relu"] == ["-"]
+    earlier = {row: state for row, state in states().items() if row not in CORRECTED}
+    found = {"1.2.0": (earlier, FIXED), "1.4.1": (states(), FIXED)}
+    shown = {line.split()[0]: line.split()[1:] for line in list(table(found))[1:]}
+    assert list(shown) == list(TITLES)
+    assert shown["#19152"] == ["fails", "->", "fixed"] * 2
+    assert shown["folded-scales"] == ["-", "bug", "->", "fixed"]
