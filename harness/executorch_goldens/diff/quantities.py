@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from executorch_goldens.goldens import accuracy
 from executorch_goldens.goldens.accuracy import Measured
 from executorch_goldens.goldens.inventory import Inventory
-from executorch_goldens.goldens.quantities import QUANTITIES, measured, sqnr
+from executorch_goldens.goldens.quantities import QUANTITIES, measured
 from executorch_goldens.goldens.record import Record
 
 #: The directions in which a quantity changes; `OTHER` for less of it where that may be wrong, see `may_be_better`.
 WORSE, BETTER, OTHER = "worse", "better", "different"
-#: In words, what is better if it is more.
-RATIO = "dB of SQNR of the worst output: more is better"
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class Quantity:
     Attributes
     ----------
     what
-        Its name, of `QUANTITIES`, or `RATIO`.
+        Its name, as those of `QUANTITIES`.
     direction
         `WORSE`, `BETTER` or `OTHER`; empty where it stays or there is nothing to compare.
     """
@@ -93,14 +91,6 @@ def quantities(before: Inventory, after: Inventory) -> dict[str, Quantity]:
         if old or new:
             found[key] = Quantity(QUANTITIES[key], had, has, direction)
     return found
-
-
-def ratio(before: Inventory, after: Inventory) -> Quantity | None:
-    """Return the least ratio of signal to quantization noise of both; None where neither has one."""
-    had, has = sqnr(before), sqnr(after)
-    differs = had is not None and has is not None and had != has
-    direction = "" if not differs else WORSE if (has or 0.0) < (had or 0.0) else BETTER
-    return None if had is None and has is None else Quantity(RATIO, had, has, direction)
 
 
 def may_be_better(before: Inventory, after: Inventory) -> bool:

@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from executorch_goldens.causes.groups import Group, Member
-from executorch_goldens.diff import operators
-from executorch_goldens.diff.operators import Hunk, Listing, hunks
-from executorch_goldens.diff.quantities import Quantity, quantities, ratio
+from executorch_goldens.diff.quantities import BETTER, WORSE, Quantity, quantities
 from executorch_goldens.goldens.findings import Fault
 from executorch_goldens.goldens.inventory import Inventory
-from executorch_goldens.goldens.quantities import QUANTITIES
+from executorch_goldens.goldens.quantities import QUANTITIES, sqnr
 from executorch_goldens.goldens.record import DELEGATE, Record
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.rows import Reported
@@ -20,13 +18,16 @@ from executorch_goldens.review.decisions import ACCEPTED
 from executorch_goldens.words import causes, errors
 from executorch_goldens.words.findings import NOT_JUDGED, NOT_RUN, artifact
 from executorch_goldens.words.verdicts import FACTOR, PASS
-from executorch_goldens_plugins.report import passes, tensors
+from executorch_goldens_plugins.report import operators, passes, tensors
 from executorch_goldens_plugins.report.gathering import CellResult, Gathered
+from executorch_goldens_plugins.report.operators import Hunk, Listing, hunks
 from executorch_goldens_plugins.report.passes import PassStep
 from executorch_goldens_plugins.report.tensors import Error, PicturedTensor
 
 #: Places of a change whose text is shown.
 MOST_HUNKS = 40
+#: A quantity beside `QUANTITIES`.
+RATIO = "dB of SQNR of the worst output: more is better"
 
 
 @dataclass(frozen=True)
@@ -178,5 +179,12 @@ def _hunks(evidence: Evidence, listings: Sequence[Listing]) -> list[Hunk]:
 
 def _quantities(before: Record | None, after: Record) -> list[Quantity]:
     sides = before.inventory if before is not None else Inventory("no golden"), after.inventory
-    of_quality = ratio(*sides)
+    of_quality = _ratio(*map(sqnr, sides))
     return [*quantities(*sides).values(), *([of_quality] if of_quality is not None else [])]
+
+
+def _ratio(had: float | None, has: float | None) -> Quantity | None:
+    """Return the least ratio of signal to quantization noise of both; None where neither has one."""
+    if had is None or has is None or had == has:
+        return None if had is has is None else Quantity(RATIO, had, has)
+    return Quantity(RATIO, had, has, WORSE if has < had else BETTER)

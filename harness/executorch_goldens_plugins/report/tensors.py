@@ -11,11 +11,11 @@ import numpy as np
 from executorch_goldens.artifact import Tensor
 from executorch_goldens.decode.difference import distances
 from executorch_goldens.decode.numbers import read_number
-from executorch_goldens.diff.operators import Listing
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS
 from executorch_goldens.goldens.outline import OutlineValue
 from executorch_goldens.results.evidence import OUTPUT, Array, Evidence, ShownTensor
+from executorch_goldens_plugins.report.operators import Listing
 
 #: A larger tensor is shown as a histogram: its squares would be smaller than a finger or a pointer finds.
 MOST_SQUARES = 1024

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.causes.groups import Group, Member
-from executorch_goldens.diff.operators import Hunk
 from executorch_goldens.diff.quantities import Quantities
 from executorch_goldens.goldens.findings import Fault, LoadedOtherwise
 from executorch_goldens.judging.divergence import How
@@ -16,6 +15,7 @@ from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.rows import Diverged
 from executorch_goldens_plugins.report.cell import CellPage
 from executorch_goldens_plugins.report.gathering import CellResult
+from executorch_goldens_plugins.report.operators import Hunk
 from tests.support.rows import row
 
 COMMANDS = {"accept": "goldens run --snapshot-update", "again": "goldens run"}

@@ -14,13 +14,14 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.causes.groups import Member
-from executorch_goldens.diff import equality, operators
 from executorch_goldens.diff.graphs import Pairing
+from executorch_goldens.diff.operators import rows
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.settings import config
 from executorch_goldens_plugins.report import cell, document, gathering
+from executorch_goldens_plugins.report.operators import listings
 from tests import DATA, REPOSITORY
 
 STOCK = DATA / "report_results" / "stock"
@@ -113,22 +114,10 @@ def test_operators_that_both_artifacts_have_are_those_that_are_found_by_matching
     for at in ("tosa-int/five-delegates", "tosa-fp/condition", "xnnpack-int8/ds-cnn"):
         texts = golden.read(REPOSITORY / "goldens" / "1.4.1" / f"{at}.txt")
         assert texts is not None
-        listed = list(operators.listings(texts, texts))
+        listed = list(listings(texts, texts))
         assert listed
         for listing in listed:
             pair = Pairing(listing.after, listing.after)
-            assert list(operators.rows(pair)) == listing.rows
+            assert list(rows(pair)) == listing.rows
             assert pair.names == listing.names
             assert listing.renamed == 0
-
-
-def test_a_payload_is_read_once_for_a_record_and_what_is_compared_of_it() -> None:
-    record = golden.read(REPOSITORY / "goldens" / "1.4.1" / "tosa-int" / "linear.txt")
-    (read,) = record.delegates.values()
-    assert [*record.delegates.values()] == [read]
-    for other in (record, equality.compared(record)):
-        assert other.delegates["delegate_0.tosa"] is read
-    record.outlines.forget()
-    (again,) = record.delegates.values()
-    assert again is not read
-    assert again == read

@@ -8,6 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
+from executorch_goldens.diff import equality
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.operators import OPERATORS
 from executorch_goldens.goldens.record import Record, RecordError
@@ -121,3 +122,15 @@ def test_every_golden_there_is_is_written_as_it_was_read(folder: Path) -> None:
     for file in files:
         text = file.read_text(encoding="utf-8")
         assert Record.parse(text, shared).text(shared) == text, file
+
+
+def test_a_payload_is_read_once_for_a_record_and_what_is_compared_of_it() -> None:
+    record = golden.read(GOLDENS / "1.4.1" / "tosa-int" / "linear.txt")
+    (read,) = record.delegates.values()
+    assert [*record.delegates.values()] == [read]
+    for other in (record, equality.compared(record)):
+        assert other.delegates["delegate_0.tosa"] is read
+    record.outlines.forget()
+    (again,) = record.delegates.values()
+    assert again is not read
+    assert again == read
