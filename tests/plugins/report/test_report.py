@@ -26,13 +26,7 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.goldens.quantities import QUANTITIES
 from executorch_goldens.goldens.record import Record
-<<<<<<< HEAD
-from executorch_goldens.judging.rightness import wrong_outputs
-from executorch_goldens.results.evidence import Evidence, ShownTensor, tensors
-from executorch_goldens.results.proposals import CellFile, ProposalError
-=======
 from executorch_goldens.results.evidence import Evidence, ShownTensor
->>>>>>> 0de6ceb27e949fccbb733c7591d36b8ca9f910a2
 from tests import DATA, GOLDENS, REPOSITORY
 from tests.conftest import Artifacts
 from tests.support.browsing import Reader
@@ -618,33 +612,7 @@ def test_bad_input_is_one_error_and_no_file(tmp_path: Path, capsys: pytest.Captu
     assert not list(tmp_path.glob("*.new~"))
 
 
-<<<<<<< HEAD
-# What a run keeps for it
-
-
-def test_evidence_is_read_as_it_was_written(tmp_path: Path) -> None:
-    kept = ShownTensor(
-        "output", "output 0", "example", "seed0-heap0", np.eye(2), np.ones((2, 2)), np.zeros((2, 2))
-    )
-    file = CellFile(evidence=Evidence(message=[("", "a")], agreeing=[["seed0-heap0"]], tensors=[kept]))
-    file.write(tmp_path)
-    first = (tmp_path / "cell.npz").read_bytes()
-    time.sleep(2.1)  # An archive has the time to two seconds.
-    file.write(tmp_path)
-    assert (tmp_path / "cell.npz").read_bytes() == first
-    read = CellFile.load(tmp_path, arrays=True).evidence
-    assert (read.message, read.agreeing) == ([("", "a")], [["seed0-heap0"]])
-    (tensor,) = read.tensors
-    assert tensor.expected is not None
-    assert (tensor.actual == np.eye(2)).all()
-    assert (tensor.expected == 1).all()
-    assert CellFile.load(tmp_path / "nowhere", arrays=True) == CellFile()
-    (tmp_path / "cell.json").write_text("{")
-    with pytest.raises(ProposalError, match="Run its cell again"):
-        CellFile.load(tmp_path)
-=======
 # Its figures
->>>>>>> 0de6ceb27e949fccbb733c7591d36b8ca9f910a2
 
 
 def test_a_large_tensor_is_a_histogram_on_the_scale_of_its_pair() -> None:
@@ -701,16 +669,3 @@ def test_no_error_is_a_number_of_times_that_nobody_reads(allowed: float, words: 
     one = np.ones(3, np.float32)
     kept = ShownTensor("output", "output 0", "example", "seed0-heap0", one, one * 2, np.full(3, allowed))
     assert [times(error.used) for error in errors(Evidence(tensors=[kept]))] == [words]
-<<<<<<< HEAD
-
-
-def test_a_run_keeps_evidence_for_its_report(runner: Runner, artifacts: dict[str, Any]) -> None:
-    runner.zoo("zoo_two", "alpha", "beta")
-    runner.answers({"alpha": artifacts["wrong"], "beta": artifacts["set-of-strings"]})
-    words = ("--variations", "0,4", "--models", "zoo_two", "--cell", "xnnpack-fp32/*")
-    finished = runner(*words, "--explain", "off")
-    assert finished.verdicts() == {"xnnpack-fp32/alpha": "corrupt", "xnnpack-fp32/beta": "order-only"}
-    kept = CellFile.load(runner.sweeps / "xnnpack-fp32" / "alpha", arrays=True).evidence
-    assert [tensor.kind for tensor in kept.tensors][:1] == ["output"]
-=======
->>>>>>> 0de6ceb27e949fccbb733c7591d36b8ca9f910a2

@@ -12,7 +12,8 @@ import pytest
 from executorch_goldens.artifact import Sample, Tensor
 from executorch_goldens.goldens.labels import OF_RUN, OF_VARIATIONS, Labels
 from executorch_goldens.judging.rightness import wrong_outputs
-from executorch_goldens.results.evidence import Evidence, EvidenceError, ShownTensor, tensors
+from executorch_goldens.results.evidence import Evidence, ShownTensor, tensors
+from executorch_goldens.results.proposals import CellFile, ProposalError
 from tests.support.making import lowered, outcome
 from tests.support.runner import Runner
 
@@ -21,21 +22,22 @@ def test_evidence_is_read_as_it_was_written(tmp_path: Path) -> None:
     kept = ShownTensor(
         "output", "output 0", "example", "seed0-heap0", np.eye(2), np.ones((2, 2)), np.zeros((2, 2))
     )
-    Evidence(message=[("", "a")], agreeing=[["seed0-heap0"]], tensors=[kept]).write(tmp_path)
-    first = (tmp_path / "evidence.npz").read_bytes()
+    file = CellFile(evidence=Evidence(message=[("", "a")], agreeing=[["seed0-heap0"]], tensors=[kept]))
+    file.write(tmp_path)
+    first = (tmp_path / "cell.npz").read_bytes()
     time.sleep(2.1)  # An archive has the time to two seconds.
-    Evidence(message=[("", "a")], agreeing=[["seed0-heap0"]], tensors=[kept]).write(tmp_path)
-    assert (tmp_path / "evidence.npz").read_bytes() == first
-    read = Evidence.load(tmp_path)
+    file.write(tmp_path)
+    assert (tmp_path / "cell.npz").read_bytes() == first
+    read = CellFile.load(tmp_path, arrays=True).evidence
     assert (read.message, read.agreeing) == ([("", "a")], [["seed0-heap0"]])
     (tensor,) = read.tensors
     assert tensor.expected is not None
     assert (tensor.actual == np.eye(2)).all()
     assert (tensor.expected == 1).all()
-    assert Evidence.load(tmp_path / "nowhere") == Evidence()
-    (tmp_path / "evidence.json").write_text("{")
-    with pytest.raises(EvidenceError, match="run its cell again"):
-        Evidence.load(tmp_path)
+    assert CellFile.load(tmp_path / "nowhere", arrays=True) == CellFile()
+    (tmp_path / "cell.json").write_text("{")
+    with pytest.raises(ProposalError, match="Run its cell again"):
+        CellFile.load(tmp_path)
 
 
 def test_the_first_sample_that_is_wrong_is_kept_beside_the_worst() -> None:
@@ -64,7 +66,7 @@ def test_a_run_keeps_evidence_for_a_report(runner: Runner, artifacts: dict[str, 
     words = ("--variations", "0,4", "--models", "zoo_two", "--cell", "xnnpack-fp32/*")
     finished = runner(*words, "--explain", "off")
     assert finished.verdicts() == {"xnnpack-fp32/alpha": "corrupt", "xnnpack-fp32/beta": "order-only"}
-    kept = Evidence.load(runner.sweeps / "xnnpack-fp32" / "alpha")
+    kept = CellFile.load(runner.sweeps / "xnnpack-fp32" / "alpha", arrays=True).evidence
     assert [tensor.kind for tensor in kept.tensors][:1] == ["output"]
 
 
