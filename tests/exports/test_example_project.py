@@ -100,35 +100,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return Project(folder / "project", environment)
 
 
-def written(text: str) -> int:
-    """Return how many lines of a file say something."""
-    return sum(bool(line.strip()) and not line.strip().startswith(("#", '"""')) for line in text.splitlines())
-
-
-def test_what_its_owner_wrote_beside_the_models_is_less_than_twenty_lines() -> None:
-    configuration = (EXAMPLE / "pyproject.toml").read_text()
-    sections = [f"[{section}" for section in configuration.split("[", 1)[1].split("\n[")]
-    ours = [
-        section
-        for section in sections
-        if section.startswith(("[tool.goldens]", '[project.entry-points."exec'))
-    ]
-    assert len(ours) == 2
-    files = [(EXAMPLE / name).read_text() for name in ("npu.py", "tests/test_spotter.py")]
-    assert sum(written(text) for text in (*ours, *files)) < 20
-
-
-def test_the_installed_harness_brings_no_zoo(project: Project) -> None:
-    code = (
-        "import executorch_goldens, importlib.util; "
-        "print(executorch_goldens.__file__, importlib.util.find_spec('tests.conftest'))"
-    )
-    found = project("python", "-P", "-c", code)
-    assert found.stdout.startswith(str(project.environment)), found.stdout
-    found = project("python", "-P", "-c", "import models; print(models.trained.__doc__)")
-    assert "weights that it ships" in found.stdout, found.stdout
-
-
 def test_a_plain_pytest_has_no_new_option_and_no_fixture_but_one(project: Project) -> None:
     without = ("-p", "no:golden-export")
     assert project("pytest", "--help").stdout == project("pytest", *without, "--help").stdout

@@ -91,12 +91,6 @@ def message(output: str, cell: str) -> list[str]:
     return lines[start:end]
 
 
-def test_a_patch_of_the_setting_that_there_is_not_is_one_error(runner: Runner, repository: Settings) -> None:
-    runner.zoo("own_zoo", "alpha")
-    runner.answers({"*": artifact(lowered(GRAPH))})
-    repository('patches = ["no-such"]')().refused("'no-such'", "partition-order")
-
-
 @pytest.mark.slow
 def test_two_delegates_cannot_be_recorded_as_published_and_can_with_the_line_that_the_message_gives(
     runner: Runner, repository: Settings
@@ -113,18 +107,6 @@ def test_two_delegates_cannot_be_recorded_as_published_and_can_with_the_line_tha
     texts = golden.read(golden.file_of(runner.root, Cell("tosa-fp", "two-delegates")))
     declared = releases.load().release(runner.release).patches
     assert f"patches: {' '.join(declared)}\n" in texts.texts()["manifest"]
-
-
-@pytest.mark.slow
-def test_the_manifest_of_a_repository_that_sets_nothing_says_that_nothing_was_patched(
-    runner: Runner, repository: Settings
-) -> None:
-    (runner.folder / "own_zoo.py").write_text(MODEL)
-    asked = ("--cell", "xnnpack-fp32/two-delegates", "--jobs", "2", UPDATE)
-    recorded = repository("")(*asked)
-    assert recorded.code == 0, recorded.output
-    texts = golden.read(golden.file_of(runner.root, Cell("xnnpack-fp32", "two-delegates")))
-    assert "patches: none\n" in texts.texts()["manifest"]
 
 
 @pytest.mark.slow

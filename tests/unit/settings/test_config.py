@@ -308,13 +308,6 @@ def test_a_repositorys_own_models_are_found_from_any_of_its_folders_and_its_test
     assert "2 tests collected" in found.stdout
 
 
-def test_without_a_table_and_without_models_a_run_is_refused_in_one_line(tmp_path: Path) -> None:
-    refused = collect(tmp_path)
-    assert refused.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "no zoo is named" in refused.stderr + refused.stdout
-    assert "Traceback" not in refused.stderr + refused.stdout
-
-
 def test_nothing_but_the_harness_can_be_imported_from_where_the_harness_is(tmp_path: Path) -> None:
     (tmp_path / "executorch_goldens").symlink_to(REPOSITORY / "harness" / "executorch_goldens")
     (tmp_path / "beside_it.py").write_text("")

@@ -31,10 +31,9 @@ from executorch_goldens.artifact import (
     Watched,
 )
 from executorch_goldens.exporting.recording import FILE, state_when_read
-from executorch_goldens.settings.arguments import amount
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.sweep.reuse import Reuse
-from executorch_goldens.sweep.store import IN_USE_NS, REMEMBERED, Store, StoreError
+from executorch_goldens.sweep.store import IN_USE_NS, REMEMBERED, Store
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.variations import variations
 from tests.support.screens import screen
@@ -202,20 +201,6 @@ def test_runs_may_share_a_store(store: Store) -> None:
     assert not wrong
     assert not store.damaged
     assert not list(store.root.rglob("*.new~"))
-
-
-def test_a_store_that_cannot_be_written_is_one_error_with_the_way_out(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match=r"--cache DIR for another, or --cache off") as raised:
-        Reuse(Store(tmp_path / "file")).open()
-    assert str(tmp_path / "file") in str(raised.value)
-
-
-def test_numbers_of_bytes_are_read() -> None:
-    assert (amount("500M"), amount("2 GiB"), amount("7")) == (500 * 2**20, 2 * 2**30, 7)
-    for text in ("", "0", "-1G", "1X", "G"):
-        with pytest.raises(ValueError, match="not a number of bytes"):
-            amount(text)
 
 
 def test_a_sweep_whose_exports_are_all_stored_starts_no_template(
