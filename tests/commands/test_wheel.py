@@ -42,7 +42,7 @@ LARGEST = 2_000_000
 #: Prints the cases of zoos, by zoo.
 LISTED = """
 import msgspec, sys
-from executorch_goldens.settings.zoo import Listed
+from executorch_goldens.running.zoo import Listed
 from executorch_goldens.zoo import registry
 for zoo in sys.argv[1:]:
     for case in registry.load([zoo]).values():

@@ -24,9 +24,11 @@ from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.divergence import How
 from executorch_goldens.judging.exports import Exports
 from executorch_goldens.judging.verdict import Acceptance, Verdict, as_known
-from executorch_goldens.settings.config import RENAMES
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.zoo.registry import SAMPLE_NAMES
+
+#: Differences from its golden that a repository may allow: ``allow`` of [tool.goldens].
+RENAMES = "renames"
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from executorch_goldens.running.selection import (
     require_targets,
     select,
 )
+from executorch_goldens.running.zoo import Zoo, list_zoo
 from executorch_goldens.settings.exports import Settings, cores
 from executorch_goldens.settings.releases import Release
-from executorch_goldens.settings.zoo import Zoo, list_zoo
 from executorch_goldens.sweep import seconds
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.store import Store

@@ -15,9 +15,9 @@ from executorch_goldens.errors import UsageError, some
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import FILE, Decisions
 from executorch_goldens.judging.updating import UPDATE
+from executorch_goldens.running.zoo import Listed, load_zoo
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import worker_environment
-from executorch_goldens.settings.zoo import Listed, load_zoo
 from executorch_goldens.toolchains.installed import Installed
 from executorch_goldens.zoo import targets
 from executorch_goldens.zoo.registry import Case

@@ -34,9 +34,6 @@ TAKEN = "EXECUTORCH_GOLDENS_ZOO"
 #: Variable with folders above which git looks for no checkout.
 CEILINGS = "GIT_CEILING_DIRECTORIES"
 
-#: Differences from its golden that a repository may allow.
-RENAMES = "renames"
-
 
 class ConfigError(UsageError):
     """A table ``[tool.goldens]`` that cannot be used; the message names the file, the key and the way out."""
@@ -83,7 +80,7 @@ class Config:
         Target to how far outputs may be from eager there, as a fraction of the largest absolute value, in place of the
         target's own bound.
     allow
-        Allowed differences of artifacts from their goldens: `RENAMES`, or nothing.
+        Allowed differences of artifacts from their goldens: ``renames``, or nothing.
     """
 
     root: Path

@@ -15,7 +15,7 @@ from executorch_goldens.goldens import findings
 from executorch_goldens.goldens.findings import Deviated, Fails, Finding, Wiring
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.quantities import QUANTITIES, SQNR
-from executorch_goldens.settings.config import RENAMES
+from executorch_goldens.judging.comparison import RENAMES
 from executorch_goldens.words import casualties
 from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
 from executorch_goldens.zoo.targets import better_conditioned

@@ -22,10 +22,10 @@ from executorch_goldens.files.untrusted import require_name
 from executorch_goldens.files.wording import count
 from executorch_goldens.judging.updating import UPDATE, require_a_person
 from executorch_goldens.running.selection import require_repeats, select
+from executorch_goldens.running.zoo import load_zoo
 from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import Forms, share, with_short
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, cores, default_interpreter
-from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.toolchains import handing
 from executorch_goldens.toolchains.toolchain import chosen as chosen_toolchain
 from executorch_goldens.zoo import registry, targets

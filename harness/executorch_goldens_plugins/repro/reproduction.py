@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.running.zoo import load_zoo
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import Machine, Settings
-from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo import variations
 from executorch_goldens.zoo.registry import Case

@@ -16,8 +16,8 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.running import core
 from executorch_goldens.running.selection import load_cells
+from executorch_goldens.running.zoo import load_zoo
 from executorch_goldens.settings import config, releases
-from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens_plugins.compare.reach import map as maps
 from executorch_goldens_plugins.compare.reach.map import MappedFunction, ReachMap
 from lab.mutants.history import FIXES

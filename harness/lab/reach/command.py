@@ -27,10 +27,10 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import FAILURE, KNOWN, Decisions
 from executorch_goldens.patches.guard import resolve
 from executorch_goldens.running.selection import load_cells, select
+from executorch_goldens.running.zoo import load_zoo
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import positive_float, share
 from executorch_goldens.settings.exports import Settings, cores
-from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.sweep.sweep import Sweep, SweepError
 from executorch_goldens.toolchains.toolchain import Toolchain, here
 from executorch_goldens.zoo.registry import zoo_of

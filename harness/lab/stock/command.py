@@ -15,10 +15,10 @@ from typing import Any
 from executorch_goldens import patches, plugins
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import UsageError
+from executorch_goldens.running.zoo import load_zoo
 from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import Machine, Settings, cores
-from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.toolchains.toolchain import Fit, Toolchain
 from executorch_goldens.zoo.variations import named
 from lab import REPOSITORY

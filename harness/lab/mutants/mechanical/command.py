@@ -19,10 +19,10 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import SAME
 from executorch_goldens.files import durable
 from executorch_goldens.running import core
+from executorch_goldens.running.zoo import load_zoo
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import positive_float
 from executorch_goldens.settings.exports import cores
-from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.toolchains.toolchain import Toolchain, here
 from executorch_goldens_plugins.compare.reach import map as maps
 from executorch_goldens_plugins.compare.reach.map import ReachMap

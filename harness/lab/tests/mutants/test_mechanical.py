@@ -16,8 +16,8 @@ import pytest
 
 from executorch_goldens import patches
 from executorch_goldens.artifact import Artifact, Cell
+from executorch_goldens.running.zoo import load_zoo
 from executorch_goldens.settings import releases
-from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.toolchains.toolchain import here
 from executorch_goldens_plugins.compare.exporting.instrument import instrument
 from executorch_goldens_plugins.compare.reach import map as maps

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from executorch_goldens.running.zoo import Listed
 from executorch_goldens.settings.exports import ROOT
-from executorch_goldens.settings.zoo import Listed
 from executorch_goldens.zoo import registry
 
 #: Prints what a process gets of a zoo, and whether it has imported the zoo or torch.
@@ -20,7 +20,7 @@ LIST = """
 import json, sys
 import msgspec
 from executorch_goldens.errors import UsageError
-from executorch_goldens.settings.zoo import list_zoo
+from executorch_goldens.running.zoo import list_zoo
 print("before", end=" ")
 try:
     found = msgspec.to_builtins(list_zoo([sys.argv[1]]))
