@@ -18,7 +18,7 @@ from executorch_goldens import extensions
 
 #: Commands that take options of plugins, and those that take forms.
 WITH_OPTIONS = ("compare", "run")
-WITH_FORMS = ("diff", "show")
+WITH_FORMS = ("diff", "run", "show")
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,8 @@ class Form:
     module
         A module with ``OPTIONS``, the names of the options that the form takes; ``add_to(parser)``, which adds those
         that the command lacks; ``takes(arguments)``, whether parsed arguments are of this form; and
-        ``run(arguments)``, which returns the exit code.
+        ``run(arguments)``, which returns the exit code. ``run`` gives it pytest's words as ``arguments.forwarded``, and
+        needs no ``OPTIONS``: any goes with any.
     """
 
     command: str
@@ -155,9 +156,7 @@ def load() -> Mapping[str, Plugin]:
 
 def _require(plugin: Plugin, name: str, command: str, taking: Sequence[str], what: str) -> None:
     if command not in taking:
-        raise refusal(
-            plugin, f"adds {name} to {command!r}: {' and '.join(taking)} take {what} of plugins, no other"
-        )
+        raise refusal(plugin, f"adds {name} to {command!r}: only {', '.join(taking)} take {what} of plugins")
 
 
 def refusal(plugin: Plugin, what: str) -> extensions.ExtensionError:

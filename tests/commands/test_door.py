@@ -47,11 +47,11 @@ def test_no_command_prints_the_list_of_them(capsys: pytest.CaptureFixture[str]) 
 
 def test_an_unknown_option_is_named_with_those_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["init", "--targets", "tosa-fp"])
+        main(["show", "--targets", "tosa-fp"])
     assert ended.value.code == ERROR
     said = capsys.readouterr().err
-    assert "usage: goldens init " in said
-    assert "goldens init: error: unrecognized arguments: --targets" in said
+    assert "usage: goldens show " in said
+    assert "goldens show: error: unrecognized arguments: --targets" in said
 
 
 @pytest.fixture(scope="module")

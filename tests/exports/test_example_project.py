@@ -108,14 +108,9 @@ def test_a_plain_pytest_has_no_new_option_and_no_fixture_but_one(project: Projec
     assert [line.split()[0] for line in added if " -- " in line] == ["golden_export"], added
     started = project("python", "-X", "importtime", "-m", "pytest", "--markers").stdout
     loaded = {line.rpartition("|")[2].strip() for line in started.splitlines()}
-    assert "executorch_goldens.zoo.registry" in loaded
-    assert not {name for name in loaded if name.partition(".")[0] in ("torch", "executorch")}
-    assert not {name for name in loaded if name.startswith("executorch_goldens.")} - {
-        *("executorch_goldens.running", "executorch_goldens.running.fixtures"),
-        *("executorch_goldens.zoo", "executorch_goldens.zoo.registry", "executorch_goldens.errors"),
-        # A case is checked where it is registered: its backends are those of targets.
-        *("executorch_goldens.zoo.targets", "executorch_goldens.extensions"),
-    }
+    assert "pluggy" in loaded
+    late = {"torch", "executorch", "executorch_goldens"}
+    assert not {name for name in loaded if name.partition(".")[0] in late}
 
 
 def test_from_nothing_to_a_golden_red_after_a_change_of_the_weights_and_accepted(

@@ -82,7 +82,6 @@ if __name__ == "__main__":
     import pytest  # noqa: F401
     import syrupy  # noqa: F401
 
-    import executorch_goldens.running.fixtures  # noqa: F401
     import tests.support.replay  # noqa: F401
     from executorch_goldens.settings.exports import default_interpreter
     from executorch_goldens.toolchains.installed import Installed

@@ -19,7 +19,6 @@ import executorch_goldens.running.explaining
 import executorch_goldens.running.factors
 import executorch_goldens.running.plan
 import executorch_goldens.running.run
-import executorch_goldens.running.suite
 from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.toolchains.toolchain import Toolchain
@@ -43,7 +42,6 @@ class Replay:
         settings: Settings,
         lasting: bool = False,
         targets: Sequence[str] | None = None,
-        standby: None = None,
         beside: Collection[Cell] = (),
         reuse: object = None,
     ) -> None:
@@ -117,7 +115,7 @@ def recorded() -> dict[str, Any]:
 def pytest_configure() -> None:
     """Replace the sweep of this process."""
     executorch_goldens.running.run.Sweep = executorch_goldens.running.explaining.Sweep = Replay
-    executorch_goldens.running.suite.Sweep = executorch_goldens.running.factors.Sweep = Replay
+    executorch_goldens.running.factors.Sweep = Replay
     chosen = executorch_goldens.running.plan.chosen_toolchain
 
     def declared(word: str | None) -> Toolchain:

@@ -30,7 +30,7 @@ BROKEN = (
     "THING = Plugin(name='other')",
     "THING = Plugin(name='broken', commands={'run': Command('', 'broken')})",
     "THING = Plugin(name='broken', options=(Option('review', '--it', {}, ''),))",
-    "THING = Plugin(name='broken', forms=(Form('run', 'it', '', ''),))",
+    "THING = Plugin(name='broken', forms=(Form('review', 'it', '', ''),))",
 )
 
 
@@ -82,6 +82,20 @@ def test_an_option_that_the_core_has_is_refused(tmp_path: Path) -> None:
     assert shown.returncode == ERROR
     (line,) = shown.stderr.splitlines()
     assert "adds an option that run cannot take: argument --cell: conflicting option string" in line
+
+
+def test_a_form_of_run_takes_its_place_and_gets_the_words_of_pytest(tmp_path: Path) -> None:
+    module = """
+        from executorch_goldens.plugins import Form, Plugin
+        THING = Plugin(name="broken", forms=(Form("run", "--it", "do it", "broken"),))
+        def add_to(parser): parser.add_argument("--it", action="store_true")
+        def takes(arguments): return arguments.it
+        def run(arguments): print(arguments.forwarded); return 3
+    """
+    place = distribution(tmp_path, "plugins", "broken", "broken:THING", module)
+    ran = goldens("run", "-t", sys.executable, "--it", "-k", "x", places=(place,))
+    words = [f"--toolchain={sys.executable}", "--it", "-k", "x"]
+    assert (ran.returncode, ran.stdout) == (3, f"{words}\n"), ran.stderr
 
 
 def test_a_python_without_the_plugin_finds_it_where_a_command_goes_on(installed: Path) -> None:

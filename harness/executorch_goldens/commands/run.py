@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from executorch_goldens import plugins
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.running import options
 from executorch_goldens.running.options import CALLED_AS
@@ -55,19 +56,17 @@ def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
         usage=f"{subparsers._prog_prefix} run [OPTION ...] [an option of pytest's ...]",
         allow_abbrev=False,
     )
-    adders = {title: with_short(parser.add_argument_group(title).add_argument) for title in options.GROUPS}
+    groups = {title: parser.add_argument_group(title) for title in options.GROUPS}
+    adders = {title: with_short(group.add_argument) for title, group in groups.items()}
     adders[options.RECORD](
         UPDATE,
         dest="update_snapshots",
         action="store_true",
         help="record new and changed cells that are right and repeat",
     )
-    adders[options.EXPORT](
-        "--watch",
-        action="store_true",
-        help="keep templates, and check cells again when a file that they depend on is saved",
-    )
     options.add_to(adders)
+    for form in plugins.forms("run").values():
+        form.add_to(groups[options.PLUGINS])
     parser.set_defaults(run=run, forwarded=())
 
 
@@ -79,15 +78,14 @@ def run(arguments: argparse.Namespace) -> int:
     words = list(_long(arguments.forwarded))
     called = os.environ.get(CALLED_AS) or shlex.join(["goldens", "run", *arguments.forwarded])
     handing.over_if_needed(arguments, ["run", *words], {CALLED_AS: called})
-    # What a watch prints to type is no watch.
-    os.environ[CALLED_AS] = called.replace(" --watch", "")
+    os.environ[CALLED_AS] = called
     if further := os.environ.pop(ADDOPTS, ""):
         print(f"{ADDOPTS} is ignored ({further}): a run has the options of its command line", file=sys.stderr)
-    if arguments.watch:
-        from executorch_goldens.running.watching import Watching
-
-        words.remove("--watch")
-        return Watching.from_options(options.read(arguments, words), [*PYTEST, *words]).run()
+    arguments.forwarded = words
+    for form in plugins.forms("run").values():
+        if form.takes(arguments):
+            code: int = form.run(arguments)
+            return code
     import pytest
 
     quiet = () if any(VERBOSITY.fullmatch(word) for word in words) else ("-q",)

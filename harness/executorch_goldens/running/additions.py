@@ -44,10 +44,10 @@ class Addition:
         cells: Sequence[Cell],
         variations: Sequence[Variation],
         settings: Settings,
-        reuse: Reuse,
-    ) -> Sweep:
-        """Return the sweep of a run whose exports are made elsewhere."""
-        raise NotImplementedError
+        reuse: Reuse | None,
+    ) -> Sweep | None:
+        """Return the sweep of a run in place of the usual one, or None; where there is a `place`, there is a cache."""
+        return None
 
     def judged(self, folder: Path, outcomes: Sequence[Outcome]) -> None:
         """Leave something beside the results of a cell, in a folder that only what it makes has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from executorch_goldens.causes.groups import BARRED, OUTDATED, UNDECIDED, Group
 from executorch_goldens.files import untrusted
@@ -27,7 +27,9 @@ from executorch_goldens.running.counting import (
 )
 from executorch_goldens.running.explaining import Diagnosis
 from executorch_goldens.running.hints import commands, unpatched, ways_out
+from executorch_goldens.running.options import Options
 from executorch_goldens.running.run import Run
+from executorch_goldens.settings.releases import Release
 from executorch_goldens.words import causes as causes_in_words
 from executorch_goldens.words import refusals
 from executorch_goldens.words.findings import NOT_JUDGED, artifact
@@ -38,27 +40,46 @@ SHOWN_CAUSES = 8
 
 
 def failure(run: Run, judged: Verdict) -> str:
-    """Return the message of a failing test: verdict, cell, reason, detail, way on."""
-    typed = commands(run.plan, judged)
-    lines = [f"{judged.name}: {judged.cell} on ExecuTorch {run.release.version}: {reason(judged)}"]
-    lines += [f"  {line}" for line in detail(judged)]
-    lines += [f"  {line}" for line in ways_out(judged, run.release.version, True, run.plan.options.called)]
-    missing = unpatched(judged, run.release, run.plan.options.patches, run.plan.settings.patches)
-    lines += [f"  {line}" for line in missing]
-    if judged.refusal is not None and judged.name != UNEXPECTED:
-        lines.append(f"  not recorded: {refusals.refusal(judged.refusal)}")
-    elif judged.recordable:
-        lines.append(f"  accept: {typed['accept']}")
-    elif run.plan.options.updating and judged.name == "damaged-golden":
-        lines.append("  not recorded: the existing golden is not overwritten.")
-    elif run.plan.options.updating and judged.name != UNEXPECTED:
-        lines.append(
-            "  not recorded: that needs agreeing variations, and output that is checked and correct."
-        )
-    lines.append(f"  again:  {typed['again']}")
+    """Return the message of a failing cell of a run, with the folder of its files."""
+    plan, typed = run.plan, commands(run.plan, judged)
+    lines = [*message(judged, run.release, plan.options, plan.settings.patches, typed)]
     if judged.name != "crashed" or judged.is_of_harness:
         lines.append(f"  files:  {run.results.folder(judged.cell)}")
     return untrusted.escape_ci("\n".join(lines))
+
+
+def message(
+    judged: Verdict,
+    release: Release,
+    options: Options,
+    applied: Collection[str],
+    typed: Mapping[str, str],
+    zoo: bool = True,
+) -> Iterator[str]:
+    """Yield the message of a failing cell: verdict, reason, detail, way on.
+
+    Parameters
+    ----------
+    applied
+        Names of the patches that exports had.
+    typed
+        The commands that accept the cell and check it again.
+    zoo
+        Whether it is of a zoo: see `ways_out`.
+    """
+    yield f"{judged.name}: {judged.cell} on ExecuTorch {release.version}: {reason(judged)}"
+    yield from (f"  {line}" for line in detail(judged))
+    yield from (f"  {line}" for line in ways_out(judged, release.version, zoo, options.called))
+    yield from (f"  {line}" for line in unpatched(judged, release, options.patches, applied))
+    if judged.refusal is not None and judged.name != UNEXPECTED:
+        yield f"  not recorded: {refusals.refusal(judged.refusal)}"
+    elif judged.recordable:
+        yield f"  accept: {typed['accept']}"
+    elif options.updating and judged.name == "damaged-golden":
+        yield "  not recorded: the existing golden is not overwritten."
+    elif options.updating and judged.name != UNEXPECTED:
+        yield "  not recorded: that needs agreeing variations, and output that is checked and correct."
+    yield f"  again:  {typed['again']}"
 
 
 def causes(run: Run, groups: Sequence[Group], whole: bool) -> Iterator[str]:

@@ -255,13 +255,15 @@ def add_to(adders: Mapping[str, Adder], names: Collection[str] | None = None) ->
         plugins.add_options("run", adders[PLUGINS])
 
 
-def read(arguments: argparse.Namespace, words: Sequence[str]) -> Options:
+def read(arguments: argparse.Namespace, words: Sequence[str], zoo: bool = True) -> Options:
     """Return the options of the command line, completed by the repository's configuration.
 
-    `words` is what pytest was called with. Raises `settings.config.ConfigError`, `errors.UsageError`.
+    `words` is what pytest was called with, `zoo` whether it is over one. Raises `settings.config.ConfigError`,
+    `errors.UsageError`.
     """
     repository = config.load()
     options = Options(
+        models=repository.zoos(_of(arguments, "models")) if zoo else (),
         **dict(_stated(arguments, repository)),
         update=Updating(
             new=_of(arguments, "update_snapshots") or _of(arguments, "update_new_snapshots_only"),
@@ -287,9 +289,7 @@ def _of(arguments: argparse.Namespace, name: str) -> Any:
 
 
 def _stated(arguments: argparse.Namespace, repository: config.Config) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of `Options` that the command line says, or else the repository, in a field of the same name."""
-    for field in DECLARED:
-        value = _of(arguments, field)
-        value = repository.zoos(value) if field == "models" else value or getattr(repository, field, None)
-        if value:
+    """Yield the fields of `Options` but `models` that the command line says, or else the repository's of that name."""
+    for field in DECLARED.keys() - {"models"}:
+        if value := _of(arguments, field) or getattr(repository, field, None):
             yield field, tuple(value) if isinstance(value, list) else value

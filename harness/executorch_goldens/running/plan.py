@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from executorch_goldens import patches, plugins
 from executorch_goldens.artifact import Cell
@@ -126,7 +127,9 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
     listed = list_zoo(options.models, again)
     goldens = options.goldens.resolve()
     decided = Decisions.of_root(goldens, release.version)
-    zoo, settings = _settings(options, toolchain, listed)
+    # A module that registers cases may register patches as well.
+    settings = settings_of(options, toolchain, listed.patches, modules=listed.modules)
+    zoo = cells_of(listed.cases.values(), release, options.repository.targets)
     for addition in options.additions:
         settings = addition.settings(settings)
     roots.check(goldens, options.models, options.updating)
@@ -135,9 +138,7 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
     wished = select(zoo, options.cells)
     tier = core.tier(options, root)
     asked = _of_tier(tier, wished, decided, root, zoo)
-    varied = variations.variations(variations.named(options.variations or VARIATIONS[tier]))
-    require_repeats(options.updating, len(varied), "Pass --variations quick, or leave it out.")
-    require_flatc(interpreter)
+    varied = variations_of(options, VARIATIONS[tier], "Pass --variations quick")
     require_extensions(installed, interpreter, asked, settings.patches)
     selected = asked
     if options.shard is not None:
@@ -161,20 +162,36 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
     )
 
 
-def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tuple[Cell, ...], Settings]:
-    """Return every cell that the zoo and the release make, and how cells are exported; raise UsageError."""
+def variations_of(options: Options, default: str, way_out: str) -> tuple[Variation, ...]:
+    """Return the variations that each cell is exported under; raise UsageError where they are too few to record."""
+    found = variations.variations(variations.named(options.variations or default))
+    require_repeats(options.updating, len(found), f"{way_out}, or leave it out.")
+    return found
+
+
+def settings_of(
+    options: Options, toolchain: Toolchain, registered: Sequence[str] = (), **others: Any
+) -> Settings:
+    """Return how cells are exported with a toolchain; raise UsageError where that cannot be done as asked.
+
+    Parameters
+    ----------
+    registered
+        Names of patches that exporting processes know beside the harness's.
+    others
+        Further settings.
+    """
     release, repository = toolchain.release, options.repository
     require_supported(release, repository.releases)
     require_targets(repository.tolerances, "[tool.goldens] tolerances")
-    cells = cells_of(listed.cases.values(), release, repository.targets)
-    # A module that registers cases may register patches as well.
-    chosen = patches.select(options.patches, release.patches, listed.patches)
+    require_flatc(toolchain.python)
+    chosen = patches.select(options.patches, release.patches, registered)
     # Goldens are recorded with the toolchain as it is.
     wanted = {} if options.no_shortcuts or options.updating else plugins.shortcuts()
     fit = Fit.verify(toolchain, chosen, wanted)
     if options.patches == "auto":
         chosen = fit.those("patch", fit.patches)
-    return cells, toolchain.settings(
+    return toolchain.settings(
         options.models,
         options.jobs or cores(),
         options.export_timeout,
@@ -182,7 +199,7 @@ def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tupl
         memory=repository.export_memory,
         shortcuts={name: wanted[name] for name in fit.those("shortcut", fit.shortcuts)},
         tolerances=repository.tolerances,
-        modules=listed.modules,
+        **others,
     )
 
 

@@ -50,7 +50,6 @@ from executorch_goldens.running.plan import Plan
 from executorch_goldens.running.selection import FEWEST_TO_RECORD
 from executorch_goldens.sweep import seconds
 from executorch_goldens.sweep.sweep import Sweep, worth_warming
-from executorch_goldens.sweep.template import Standby
 from executorch_goldens.words.verdicts import lines
 
 T = TypeVar("T")
@@ -88,15 +87,12 @@ class Run:
         Cells that the command line of pytest takes away.
     alone
         Cells whose one export was enough: see `Plan.beside`.
-    standby
-        Templates of earlier runs, which this one leaves to the next; None for those of its own.
     names
         Names by which a review knows causes, by `executorch_goldens.causes.groups.Group.cause`.
     """
 
-    def __init__(self, plan: Plan, standby: Standby | None = None) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.standby = standby
         self.release = plan.release
         self.reuse = plan.reuse()
         self.judge = Judge(
@@ -148,22 +144,9 @@ class Run:
             roots.share(plan.root, self._shared_facts())
         warmed = tuple(sorted(worth_warming(cells)))
         self.explainer = Explainer(plan, warmed, self.seconds)
-        if asked.elsewhere is None:
-            targets = self.standby.targets if self.standby is not None else None
-            self.sweep = Sweep(
-                cells,
-                plan.variations,
-                plan.settings,
-                targets=targets,
-                standby=self.standby,
-                beside=plan.beside,
-                reuse=self.reuse,
-            )
-        else:
-            assert self.reuse is not None
-            self.sweep = asked.elsewhere.sweep(
-                plan.release.version, cells, plan.variations, plan.settings, self.reuse
-            )
+        exports = (cells, plan.variations, plan.settings)
+        added = (each.sweep(plan.release.version, *exports, self.reuse) for each in asked.additions)
+        self.sweep = next(filter(None, added), None) or Sweep(*exports, beside=plan.beside, reuse=self.reuse)
         self.sweep.spares_raising = True
         self.sweep.start()
 

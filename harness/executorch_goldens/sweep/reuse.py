@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from executorch_goldens.artifact import MACHINE, Artifact, Failure, Lowered, Outcome
-from executorch_goldens.exporting.recording import FILE, LOOK
+from executorch_goldens.exporting.recording import LOOK
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings, absolute
 from executorch_goldens.sweep.facts import Digests, Fact, UnknownDependencyError, View
@@ -80,13 +80,6 @@ class Reuse:
             what = f"lost its entry of {cell} [{variation.name}] during the run"
             raise StoreError(self.store.root, what, "run again")
         return _with_schemas(outcome, view.path)
-
-    def files(self, settings: Settings, wanted: Iterable[Wanted]) -> set[tuple[str, str]]:
-        """Return the files that the last of such exports depended on: the place of the fact, and the path."""
-        keys = {key for each in wanted for key in self.store.answers(digest(request(settings, each)))[:1]}
-        facts = {fact for name in facts_of(*keys) for fact in self.store.facts(name) or ()}
-        path = self.view(settings).path
-        return {(fact.place, path(fact.place)) for fact in facts if fact.kind == FILE}
 
     def view(self, settings: Settings) -> View:
         """Return the current values."""

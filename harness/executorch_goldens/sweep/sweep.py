@@ -42,7 +42,7 @@ from executorch_goldens.sweep.messages import Ended, ExportRequest, Ready
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.schedule import Job, Schedule
 from executorch_goldens.sweep.spool import Range, Spool
-from executorch_goldens.sweep.template import RunningJob, Standby, TemplateProcess, Templates
+from executorch_goldens.sweep.template import RunningJob, TemplateProcess, Templates
 from executorch_goldens.sweep.worker import CASE_RAISED, HARNESS_ERROR, group_of
 from executorch_goldens.zoo.registry import CASES, CHANGED
 from executorch_goldens.zoo.variations import Variation
@@ -81,8 +81,8 @@ class Sweep:
         Names of patches that exports of a cell get after those of `settings`.
     targets
         Exports of templates before they serve; by default those that are `worth_warming` for the cells to export.
-    standby
-        Templates of earlier sweeps, which this one exports in and leaves to the next.
+    templates
+        Those that it exports in; None for its own, which end with it.
     reuse
         The store that exports are taken from and put into; None for none.
     held
@@ -97,7 +97,7 @@ class Sweep:
         lasting: bool = False,
         further_patches: Mapping[Cell, Sequence[str]] = types.MappingProxyType({}),
         targets: Collection[str] | None = None,
-        standby: Standby | None = None,
+        templates: Templates | None = None,
         beside: Collection[Cell] = (),
         reuse: Reuse | None = None,
         held: Iterable[Cell] = (),
@@ -111,7 +111,7 @@ class Sweep:
         self.spares_raising = False
         self.chooses_targets = targets is None
         self.targets = sorted(worth_warming(cells) if targets is None else targets)
-        self.pool = standby or Templates()
+        self.pool = templates or Templates()
         # Fresh interpreters are there to prove the forks: nothing watches them.
         self.reuse = reuse if settings.isolation == "fork" else None
         self.templates = self.pool.there
@@ -166,12 +166,6 @@ class Sweep:
             self.thread.join()
         self.spool.close()
         self.pool.let_go()
-
-    def abort(self, why: str) -> None:
-        """Let what waits for outcomes get a `SweepError`, from any thread; templates stay."""
-        with self.changed:
-            self.error = self.error or SweepError(why)
-            self.changed.notify_all()
 
     def again(
         self,
@@ -306,13 +300,14 @@ class Sweep:
                 self._end_idle()
                 self._hear()
                 self._check_answering()
-            if self.pool.stays:
-                self._leave()
-            else:
-                self._end_all()
+            self._part()
         except BaseException as error:
             self._fail(error)
             self._end_all()
+
+    def _part(self) -> None:
+        """Part with the templates after the last export."""
+        self._end_all()
 
     def _hear(self) -> None:
         """Take what templates say, or wait a moment for it."""
@@ -327,17 +322,6 @@ class Sweep:
         """Count what the exports of templates that are ended have taken so far."""
         running = (each.process for template in ending for each in template.running.values())
         self.core_seconds += sum(map(computed, filter(None, running)))
-
-    def _leave(self) -> None:
-        """Leave templates to the next sweep, without exports and one for each variation."""
-        self.schedule.empty()
-        for template in self.templates.values():
-            template.kill_children()
-        while any(template.running for template in self.templates.values()):
-            self._hear()
-        for variation in self.variations:
-            if variation not in self.templates and not self.stopping:
-                self._start_template(variation)
 
     def _take_stored(self) -> None:
         """Deliver stored exports; the rest is exported, and templates are started only for those."""

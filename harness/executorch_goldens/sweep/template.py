@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -222,8 +222,8 @@ class Templates:
         Numbers of jobs: no two in the folder have the same.
     """
 
-    #: Whether a next sweep exports in them, and the seconds that each has to end with the last one.
-    stays, patience = False, PATIENCE
+    #: Seconds that each has to end.
+    patience = PATIENCE
 
     def __init__(self) -> None:
         self.folder = Folder.make()
@@ -303,40 +303,3 @@ class Templates:
         """Let go of them after their sweep, which has ended them."""
         self._selector.close()
         self.folder.delete()
-
-
-class Standby(Templates):
-    """Templates of several sweeps that export in them one after the other.
-
-    Parameters
-    ----------
-    targets
-        Exports that they make before they serve.
-    """
-
-    stays, patience = True, 0.0
-
-    def __init__(self, targets: Iterable[str]) -> None:
-        super().__init__()
-        self.targets = sorted(targets)
-
-    def end_idle(self, schedule: Schedule) -> None:
-        """Let them wait for the next sweep."""
-
-    def let_go(self) -> None:
-        """Leave them to the next sweep."""
-
-    def records(self) -> list[Path]:
-        """Return the files in which templates have recorded what they depend on."""
-        return sorted(self.folder.path.glob("*.json"))
-
-    def end_all(self) -> None:
-        """End them all; the next sweep starts others, with records of their own."""
-        super().end_all()
-        for record in self.records():
-            record.unlink()
-
-    def close(self) -> None:
-        """End them, and delete their folder."""
-        self.end_all()
-        super().let_go()

@@ -83,9 +83,10 @@ class Cluster(Addition):
         cells: Sequence[Cell],
         variations: Sequence[Variation],
         settings: Settings,
-        reuse: Reuse,
+        reuse: Reuse | None,
     ) -> ClusterSweep:
         """Return a sweep whose exports the cluster makes."""
+        assert reuse is not None
         return ClusterSweep(self.place, release, cells, variations, settings, reuse)
 
 

@@ -1,10 +1,11 @@
-"""``goldens run --watch``: a run after each saved file that its cells depend on, in templates that stay.
+"""Waits for saved files, and checks the cells that depend on them.
 
 A round is a run as any other, over the cells whose exports in the store do not hold any more.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import importlib
 import importlib.util
@@ -19,21 +20,26 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.commands.run import PYTEST
 from executorch_goldens.errors import HarnessError, UsageError
+from executorch_goldens.exporting.recording import FILE
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count, from_here
-from executorch_goldens.running.options import Options
+from executorch_goldens.running import options as of_run
+from executorch_goldens.running.options import CALLED_AS, Options
 from executorch_goldens.running.plan import Plan, plan
 from executorch_goldens.running.plugin import CellTests
 from executorch_goldens.running.run import Run
 from executorch_goldens.sweep.facts import UnknownDependencyError
 from executorch_goldens.sweep.keys import Wanted, digest, request
 from executorch_goldens.sweep.reuse import Reuse
+from executorch_goldens.sweep.store import facts_of
 from executorch_goldens.sweep.sweep import worth_warming
-from executorch_goldens.sweep.template import Standby
 from executorch_goldens.toolchains.naming import Name
 from executorch_goldens.toolchains.sources import PACKAGE, PARTS
 from executorch_goldens.toolchains.toolchain import Toolchain, chosen
+from executorch_goldens_plugins.watch.plugin import WATCH
+from executorch_goldens_plugins.watch.standing import Standby, StandingSweep, WatchOption
 
 #: Variations of a watch that asks for none: a verdict takes half as long as with four.
 VARIATIONS = "quick"
@@ -106,7 +112,7 @@ class Saved:
         for name in names:
             self.queue.put(name)
         run = self.run
-        if run is not None and run.sweep is not None and names & self.files:
+        if run is not None and isinstance(run.sweep, StandingSweep) and names & self.files:
             run.sweep.abort("a file was saved, which cells depend on: beginning again")
 
     def wait(self) -> list[str]:
@@ -146,8 +152,12 @@ class Watching:
     keys: dict[Cell, tuple[str | None, ...]] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def from_options(cls, options: Options, words: Sequence[str]) -> Watching:
-        """Return a watch as `options` ask for it, without diagnosis unless asked for; raises as `plan`."""
+    def from_arguments(cls, arguments: argparse.Namespace) -> Watching:
+        """Return the watch of a command line, without diagnosis unless asked for; raises as `plan`."""
+        # What it prints to type is no watch.
+        os.environ[CALLED_AS] = os.environ[CALLED_AS].replace(f" {WATCH}", "")
+        words = [word for word in arguments.forwarded if word != WATCH]
+        options = of_run.read(arguments, words)
         require(options)
         # Children that list the zoo again have it then.
         importlib.import_module("torch")
@@ -159,7 +169,8 @@ class Watching:
         options = dataclasses.replace(options, variations=options.variations or VARIATIONS)
         toolchain = chosen(options.toolchain)
         settled = plan(options, True, toolchain)
-        return cls(options, toolchain, settled, words, Standby(worth_warming(settled.cells)), Saved())
+        standby = Standby(worth_warming(settled.cells))
+        return cls(options, toolchain, settled, [*PYTEST, *words], standby, Saved())
 
     def run(self) -> int:
         """Check cells until Ctrl-C."""
@@ -208,7 +219,9 @@ class Watching:
     def _check(self, cells: Sequence[Cell]) -> None:
         """Run one round; raise KeyboardInterrupt where that ended it."""
         self._listen()
-        run = Run(dataclasses.replace(self.plan, selected=frozenset(cells)), self.standby)
+        additions = (*self.options.additions, WatchOption(WATCH, self.standby))
+        options = dataclasses.replace(self.options, additions=additions)
+        run = Run(dataclasses.replace(self.plan, options=options, selected=frozenset(cells)))
         self.saved.run = run
         if run.reuse is not None:
             run.reuse.watched = self.saved.folders
@@ -259,8 +272,13 @@ class Watching:
     def _dependencies(self) -> tuple[frozenset[str], set[str]]:
         """Return the files that cells depend on, and the folders to watch: of these, of the zoo, of a checkout."""
         wanted = (each for cell in self.plan.cells for each in self._wanted(cell))
-        places = self._reuse().files(self.plan.settings, wanted)
-        files = {path for place, path in places if not place.startswith(NOT_EDITED)}
+        reuse, settings = self._reuse(), self.plan.settings
+        # The last of such exports.
+        keys = {key for each in wanted for key in reuse.store.answers(digest(request(settings, each)))[:1]}
+        facts = {fact for name in facts_of(*keys) for fact in reuse.store.facts(name) or ()}
+        places = {fact.place for fact in facts if fact.kind == FILE}
+        path = reuse.view(settings).path
+        files = {path(place) for place in places if not place.startswith(NOT_EDITED)}
         files_of_zoo = [Path(file) for file in self.plan.listed.files]
         roots = {file.parent for file in files_of_zoo if file.name == "__init__.py"}
         folders = {str(Path(file).parent) for file in files} | {str(file.parent) for file in files_of_zoo}

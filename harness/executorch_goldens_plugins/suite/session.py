@@ -14,7 +14,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +28,18 @@ from executorch_goldens.goldens import roots
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.judging.judge import Judge
 from executorch_goldens.judging.own_files import OwnFiles
-from executorch_goldens.judging.updating import UPDATE, Updating, require_a_person
-from executorch_goldens.judging.verdict import UNEXPECTED, Verdict
-from executorch_goldens.running.hints import unpatched, ways_out
-from executorch_goldens.running.selection import (
-    require_flatc,
-    require_repeats,
-    require_supported,
-    require_targets,
-)
-from executorch_goldens.settings import config
-from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Machine, Settings, cores
+from executorch_goldens.judging.updating import UPDATE, require_a_person
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.running.messages import message
+from executorch_goldens.running.options import Options, read
+from executorch_goldens.running.plan import settings_of, variations_of
+from executorch_goldens.running.selection import require_targets
+from executorch_goldens.settings.exports import Machine, Settings
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.sweep.folder import Folder
 from executorch_goldens.sweep.sweep import Sweep, SweepError
 from executorch_goldens.toolchains.toolchain import here
-from executorch_goldens.words.refusals import refusal
-from executorch_goldens.words.verdicts import detail, reason
-from executorch_goldens.zoo import targets, variations
+from executorch_goldens.zoo import targets
 from executorch_goldens.zoo.registry import NAME_PATTERN
 from executorch_goldens.zoo.variations import Variation
 
@@ -70,51 +64,37 @@ class Suite:
         Name of a golden to the test that it is of.
     """
 
-    repository: config.Config
+    options: Options
     release: Release
     settings: Settings
     variations: tuple[Variation, ...]
-    updating: Updating
     folder: Folder
     sweep: Sweep | None = None
     owners: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_options(cls, option: argparse.Namespace) -> Suite:
+    def from_options(cls, given: argparse.Namespace) -> Suite:
         """Return the suite of a session; raise HarnessError where it cannot export as asked."""
-        new_only = bool(option.update_new_snapshots_only)
-        updating = Updating(bool(option.update_snapshots) or new_only, bool(option.update_snapshots))
-        require_a_person(updating.any)
-        repository = config.load()
+        # Options of other plugins of pytest may have names that a run has.
+        updating = {name: getattr(given, name) for name in ("update_snapshots", "update_new_snapshots_only")}
+        options = read(argparse.Namespace(**updating), (), zoo=False)
+        require_a_person(options.updating)
         toolchain = here()
-        require_supported(toolchain.release, repository.releases)
-        require_targets(repository.targets, "[tool.goldens] targets")
-        require_targets(repository.tolerances, "[tool.goldens] tolerances")
-        require_flatc(toolchain.python)
-        varied = variations.variations(variations.named(repository.variations or "quick"))
-        require_repeats(
-            updating.any, len(varied), 'Say variations = "quick" in [tool.goldens], or leave it out.'
-        )
+        require_targets(options.repository.targets, "[tool.goldens] targets")
+        varied = variations_of(options, "quick", 'Say variations = "quick" in [tool.goldens]')
+        # A child can import everything that the test imports.
+        machine = Machine(paths=tuple(Path(path or ".").absolute() for path in sys.path))
+        settings = settings_of(options, toolchain, machine=machine)
         folder = Folder.make()
-        settings = toolchain.settings(
-            (),
-            repository.jobs or cores(),
-            repository.export_timeout or EXPORT_TIMEOUT,
-            memory=repository.export_memory,
-            # A child can import everything that the test imports.
-            machine=Machine(paths=tuple(Path(path or ".").absolute() for path in sys.path)),
-            tolerances=repository.tolerances,
-            pickled=folder.path,
-        )
-        return cls(repository, toolchain.release, settings, varied, updating, folder)
+        return cls(options, toolchain.release, replace(settings, pickled=folder.path), varied, folder)
 
     @property
     def root(self) -> Path:
-        return self.repository.goldens.resolve() / FOLDER / self.release.version
+        return self.options.goldens.resolve() / FOLDER / self.release.version
 
     def targets(self, named: Sequence[str] | None) -> tuple[str, ...]:
         """Return the targets to export for: those named, or the repository's, or all that no case must ask for."""
-        wanted = tuple(named or self.repository.targets)
+        wanted = tuple(named or self.options.repository.targets)
         require_targets(wanted, "golden_export targets")
         if missing := [name for name in named or () if name not in self.release.targets]:
             raise UsageError(
@@ -157,10 +137,10 @@ class Suite:
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """Hold the goldens' lock, where they may be written; raise GoldenError where a run over cells holds it."""
-        if not self.updating.any:
+        if not self.options.updating:
             yield
             return
-        lock = roots.lock(self.repository.goldens.resolve(), self.release.version)
+        lock = roots.lock(self.options.goldens.resolve(), self.release.version)
         roots.open_for_writing(self.root, lock, PATIENCE)
         try:
             yield
@@ -173,9 +153,9 @@ class Suite:
         return Judge(
             self.root,
             Decisions.of_root(self.root.parent, self.release.version, of_zoo=False),
-            OwnFiles.in_repository(self.repository.root),
-            self.updating,
-            allow=self.repository.allow,
+            OwnFiles.in_repository(self.options.repository.root),
+            self.options.update,
+            allow=self.options.repository.allow,
             alone=self.writing,
         )
 
@@ -236,20 +216,10 @@ class SuiteExports:
 
     def _message(self, judged: Verdict) -> str:
         again = shlex.join(["pytest", self.test])
-        # pytest's own command line has no option for them.
-        asked, applied = self.suite.repository.patches, self.suite.settings.patches
-        missing = unpatched(judged, self.suite.release, asked, applied)
-        lines = [
-            f"{judged.name}: {judged.cell} on ExecuTorch {self.suite.release.version}: {reason(judged)}",
-            *(f"  {line}" for line in detail(judged)),
-            *(f"  {line}" for line in ways_out(judged, self.suite.release.version, zoo=False)),
-            *(f"  {line}" for line in missing),
-        ]
-        if judged.refusal is not None and judged.name != UNEXPECTED:
-            lines.append(f"  not recorded: {refusal(judged.refusal)}")
-        elif judged.recordable:
-            lines.append(f"  accept: {again} {UPDATE}")
-        return untrusted.escape_ci("\n".join([*lines, f"  again:  {again}"]))
+        typed = {"accept": f"{again} {UPDATE}", "again": again}
+        suite = self.suite
+        lines = message(judged, suite.release, suite.options, suite.settings.patches, typed, zoo=False)
+        return untrusted.escape_ci("\n".join(lines))
 
 
 def named_after(test: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from executorch_goldens.running.suite import Suite
+    from executorch_goldens_plugins.suite.session import Suite
 
 SUITE: pytest.StashKey[Suite] = pytest.StashKey()
 
@@ -24,14 +24,14 @@ def golden_export(request: pytest.FixtureRequest) -> Callable[..., None]:
     ``targets`` are those of ``[tool.goldens]`` unless named; ``name``, of the golden, is the test's unless given.
     """
     from executorch_goldens.errors import HarnessError
-    from executorch_goldens.running import suite
+    from executorch_goldens_plugins.suite import session
 
     stash = request.config.stash
     if SUITE not in stash:
         try:
-            stash[SUITE] = suite.Suite.from_options(request.config.option)
+            stash[SUITE] = session.Suite.from_options(request.config.option)
         except HarnessError as error:
             # One line, without the error that it comes from.
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         request.config.add_cleanup(stash[SUITE].stop)
-    return suite.SuiteExports(stash[SUITE], request.node.nodeid, request.getfixturevalue("snapshot"))
+    return session.SuiteExports(stash[SUITE], request.node.nodeid, request.getfixturevalue("snapshot"))

@@ -19,13 +19,13 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.errors import UsageError
-from executorch_goldens.running.watching import require
 from executorch_goldens.settings import releases
 from executorch_goldens.sweep.folder import PREFIX
 from executorch_goldens.toolchains import environments
 from executorch_goldens.toolchains.environments import Layer
 from executorch_goldens.toolchains.naming import Name
 from executorch_goldens.toolchains.sources import package_in
+from executorch_goldens_plugins.watch.watching import require
 from tests import REPOSITORY
 from tests.support.commands import GOLDENS, inherited
 from tests.support.runner import RUN_LIMIT, options_of

@@ -11,12 +11,12 @@ from pathlib import Path
 import filelock
 import pytest
 
-from executorch_goldens.artifact import Artifact
+from executorch_goldens.artifact import Artifact, Delegate
 from executorch_goldens.goldens import decisions
 from executorch_goldens.goldens.decisions import FAILURE, Decision
 from tests import REPOSITORY
 from tests.support.commands import ended
-from tests.support.making import GRAPH, RENUMBERED, artifact, lowered, renamed
+from tests.support.making import DUPLICATE_OUTPUTS, GRAPH, RENUMBERED, artifact, lowered, renamed
 from tests.support.runner import OPAQUE, Runner
 
 UPDATE = "--snapshot-update"
@@ -37,12 +37,14 @@ def suite(runner: Runner, artifacts: Mapping[str, tuple[Artifact, ...]]) -> Suit
     folder = runner.folder
     (folder / "pyproject.toml").write_text("[tool.goldens]\n")
     # No environment must have the harness's plugin installed for it.
-    (folder / "conftest.py").write_text("from executorch_goldens.running.fixtures import golden_export\n")
+    (folder / "conftest.py").write_text(
+        "from executorch_goldens_plugins.suite.fixtures import golden_export\n"
+    )
     (folder / "test_spotter.py").write_text(TEST)
     own = {"PYTHONPATH": f"{REPOSITORY}{os.pathsep}{REPOSITORY / 'harness'}"}
 
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        plugins = ("-p", "tests.support.replay", "-p", "no:cacheprovider")
+        plugins = ("-p", "tests.plugins.suite.replay", "-p", "no:cacheprovider")
         variables = {**own, **runner.environment, **environment}
         return ended([sys.executable, "-m", "pytest", *plugins, *arguments], folder, **variables)
 
@@ -87,7 +89,10 @@ def test_a_golden_of_a_test_may_have_other_names_where_the_repository_allows_tha
 def test_a_test_whose_exports_disagree_without_a_declared_patch_names_it_and_the_setting(
     suite: Suite, runner: Runner
 ) -> None:
-    runner.answers({"*": (artifact(lowered(GRAPH)), artifact(lowered(RENUMBERED, pte=b"other")))})
+    # Without two delegates the patch changes nothing.
+    two = [Delegate(f"lowered_module_{number}", "TOSABackend", DUPLICATE_OUTPUTS) for number in range(2)]
+    answers = (lowered(GRAPH, *two), lowered(RENUMBERED, *two, pte=b"other"))
+    runner.answers({"*": tuple(map(artifact, answers))})
     test = runner.folder / "test_spotter.py"
     test.write_text(TEST.replace("xnnpack-fp32", "tosa-fp"))
     way_out = 'without partition-order (#19045), which may be why: patches = "auto" under [tool.goldens]'
@@ -143,10 +148,10 @@ def test_a_golden_of_a_test_is_not_written_while_a_run_writes_and_may_be_read(
 
 
 @pytest.mark.slow
-def test_what_an_interrupted_update_left_is_finished_by_the_next(suite: Suite, runner: Runner) -> None:
+def test_what_an_interrupted_update_left_is_deleted_by_the_next(suite: Suite, runner: Runner) -> None:
     assert suite(UPDATE).returncode == 0
     before = runner.files()
-    place(runner).rename(place(runner).with_name("spotter.old~"))
+    place(runner).with_name("spotter.txt.1-2.new~").write_text("half")
     assert suite(UPDATE).returncode == 0
     assert runner.files() == before
 
