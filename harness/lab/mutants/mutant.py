@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.reach import code
+from executorch_goldens_plugins.compare.reach import code
 from lab.mutants import installing
 from lab.mutants.installing import EditError
 

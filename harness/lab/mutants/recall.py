@@ -25,7 +25,6 @@ from executorch_goldens.files import durable
 from executorch_goldens.settings.arguments import positive_float
 from executorch_goldens.settings.config import load
 from executorch_goldens.toolchains.toolchain import Toolchain
-from executorch_goldens_plugins.compare.reach import code
 from lab import markdown, pages
 from lab.mutants.history import FIXES, SINCE
 from lab.mutants.mutant import Edit, edited
