@@ -43,10 +43,11 @@ from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.goldens.findings import Begins, OfOutput, WrongValues, begins
 from executorch_goldens.judging import rightness
 from executorch_goldens.judging.rightness import judged_otherwise
+from executorch_goldens.patches.guard import resolve
 from executorch_goldens.settings import releases
 from executorch_goldens.words import findings
 from executorch_goldens.zoo.registry import Case, load
-from lab.mutants.mutant import Edit, install, place
+from lab.mutants.mutant import Edit, install
 from tests import DATA
 from tests.support.defects import DEFECTS
 
@@ -600,10 +601,11 @@ def injected(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, re
         pytest.skip("the edits are of the default release")
     defect: Injected = request.param
     for edit in defect.edits:
+        function = resolve(edit.function)
+        function = getattr(function, "__func__", function)
         # What is put back afterwards.
-        holder, name = place(edit.function)
-        monkeypatch.setattr(holder, name, vars(holder)[name])
-        install(edit.function, [edit])
+        monkeypatch.setattr(function, "__code__", function.__code__)
+        install([edit])
     return defect
 
 

@@ -1,25 +1,23 @@
-"""An edit of the source of installed functions of ExecuTorch, and how it is made in the process that exports.
+"""An edit of the source of installed functions of ExecuTorch: as text of a file, and in the process that exports.
 
-Importing this imports neither torch nor executorch; making an edit does.
+Importing this imports neither torch nor executorch; making an edit in the process does.
 """
 
 from __future__ import annotations
-import __future__
 
 import functools
 import importlib
-import inspect
-import sys
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.patches.guard import resolve
+from executorch_goldens_plugins.compare.reach import code
+from lab.mutants import installing
+from lab.mutants.installing import EditError
 
-#: Attribute of an edited function that holds its source.
-SOURCE = "__edited_source__"
+#: Why no digest guards what a mutant edits.
+UNGUARDED = "an edit is made where its text is found once, and is refused otherwise"
 
 
 @dataclass(frozen=True)
@@ -40,84 +38,46 @@ class Edit:
     old: str
     new: str
 
+    @property
+    def module(self) -> str:
+        return self.function.partition(":")[0]
 
-def edited(function: str, edits: Sequence[Edit]) -> str:
-    """Return the source of `function`, as it is indented, with `edits` of it made; raise EditError."""
-    try:
-        original = getattr(*place(function))
-    except (ImportError, AttributeError, StopIteration) as error:
-        raise EditError(function, "is not there") from error
-    if hasattr(_written(original), "__wrapped__"):
-        raise EditError(function, "is wrapped, by a patch for instance: the edit would undo that")
-    # An edited function has no file to be read from.
-    source = str(getattr(original, SOURCE, "")) or inspect.getsource(original)
+    def within(self, text: str) -> tuple[str, code.Function]:
+        """Return the name and the place of the function that is edited, in its module; raise EditError.
+
+        Of a function within one it is the outer one.
+        """
+        functions, name = code.module(text).functions, self.function.partition(":")[2]
+        while name and name not in functions:
+            name = name.rpartition(".")[0]
+        if not name:
+            raise EditError(self.function, "is not there")
+        return name, functions[name]
+
+
+def edited(text: str, edits: Sequence[Edit]) -> str:
+    """Return the text of a module with edits of its functions made; raise EditError."""
     for edit in edits:
+        _, function = edit.within(text)
+        lines = text.splitlines(keepends=True)
+        first, last = function.first - 1, function.last
+        source = "".join(lines[first:last])
         if source.count(edit.old) != 1:
-            raise EditError(function, f"has {source.count(edit.old)} times, not once: {edit.old!r}")
-        source = source.replace(edit.old, edit.new)
-    return source
+            raise EditError(edit.function, f"has {source.count(edit.old)} times, not once: {edit.old!r}")
+        text = "".join((*lines[:first], source.replace(edit.old, edit.new), *lines[last:]))
+    return text
 
 
-def install(function: str, edits: Sequence[Edit]) -> None:
-    """Replace `function` by the edited one: on its class, or in every module that holds it; raise EditError."""
-    source = edited(function, edits)
-    holder, name = place(function)
-    original = getattr(holder, name)
-    # A function within one: what the source calls `__class__`, as `super()` does, is found around it.
-    within = textwrap.indent(textwrap.dedent(source), "    ")
-    maker = f"def make(__class__):\n{within}\n    return {name}\n"
-    flags = __future__.annotations.compiler_flag
-    code = compile(maker, f"<mutant of {function}>", "exec", flags, dont_inherit=True)
-    made: dict[str, Any] = {}
-    exec(code, _written(original).__globals__, made)
-    replacement = made["make"](holder)
-    setattr(getattr(replacement, "__func__", replacement), SOURCE, source)
-    if isinstance(holder, type):
-        setattr(holder, name, replacement)
-        return
-    for module in list(sys.modules.values()):
-        for held, value in list(vars(module).items()):
-            if value is original:
-                setattr(module, held, replacement)
-
-
-def _written(original: Any) -> Any:
-    """Return the content of a cache of Python's own: its source makes an empty one."""
-    return original.__wrapped__ if isinstance(original, functools._lru_cache_wrapper) else original
-
-
-def place(function: str) -> tuple[Any, str]:
-    """Return the class or module that holds ``module:qualified.name``, and its name there."""
-    module, _, qualified = function.partition(":")
-    qualifier, _, name = qualified.rpartition(".")
-    if not qualifier:
-        return importlib.import_module(module), name
-    holder = resolve(f"{module}:{qualifier}")
-    if holder is None:
-        # XNNPACK's decorator registers a visitor and leaves nothing where its class was defined.
-        visitors = resolve("executorch.backends.xnnpack.operators.node_visitor:_node_visitor_dict").values()
-        holder = next(cls for cls in visitors if (cls.__module__, cls.__qualname__) == (module, qualifier))
-    return holder, name
-
-
-class EditError(Exception):
-    """An edit does not fit the ExecuTorch that is installed.
-
-    Attributes
-    ----------
-    function
-        ``module:qualified.name``.
-    why
-        Rest of the sentence that begins with it.
-    """
-
-    def __init__(self, function: str, why: str) -> None:
-        super().__init__(function, why)
-        self.function = function
-        self.why = why
-
-    def __str__(self) -> str:
-        return f"{self.function} {self.why}"
+def install(edits: Sequence[Edit]) -> None:
+    """Edit one function in this process, by its source as it is in its file; raise EditError."""
+    first = edits[0]
+    try:
+        file = importlib.import_module(first.module).__file__
+    except ImportError as error:
+        raise EditError(first.function, "is not there") from error
+    name, function = first.within(Path(str(file)).read_text(encoding="utf-8"))
+    made = functools.partial(edited, edits=edits)
+    installing.install(first.module, name, function.first, lambda source: made(source.decode()).encode())
 
 
 @dataclass(frozen=True)
@@ -130,23 +90,15 @@ class Mutated(Cell):
         return f"{super().__str__()} with {self.mutant}"
 
 
-#: Why no digest guards what a mutant edits.
-UNGUARDED = "an edit is made where its text is found once, and is refused otherwise"
-
-
 class Edited:
     """Something that edits installed functions."""
 
     edits: tuple[Edit, ...]
 
-    def by_function(self) -> dict[str, list[Edit]]:
-        """Return the edits of each function."""
-        edits: dict[str, list[Edit]] = {}
-        for edit in self.edits:
-            edits.setdefault(edit.function, []).append(edit)
-        return edits
-
     def install(self, release: str) -> None:
-        """Edit functions installed in this process; raise EditError."""
-        for function, edits in self.by_function().items():
-            install(function, edits)
+        """Edit functions of `release`, which is installed, in this process; raise EditError."""
+        by_function: dict[str, list[Edit]] = {}
+        for edit in self.edits:
+            by_function.setdefault(edit.function, []).append(edit)
+        for edits in by_function.values():
+            install(edits)

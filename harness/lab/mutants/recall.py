@@ -25,10 +25,9 @@ from executorch_goldens.files import durable
 from executorch_goldens.settings.arguments import positive_float
 from executorch_goldens.settings.config import load
 from executorch_goldens.toolchains.toolchain import Toolchain
-from executorch_goldens_plugins.compare.reach import code
 from lab import markdown, pages
 from lab.mutants.history import FIXES, SINCE
-from lab.mutants.mutant import Edit
+from lab.mutants.mutant import Edit, edited
 
 T = TypeVar("T")
 
@@ -175,30 +174,12 @@ def results(kept: Path) -> list[dict[str, Any]]:
 
 
 def lay(edits: Iterable[Edit], packages: Path, folder: Path) -> None:
-    """Write the files that some edits are of, with the edits made, as they are in a checkout of ExecuTorch.
-
-    Raises
-    ------
-    UsageError
-        For an edit whose text is not once in its function.
-    """
+    """Write the files that some edits are of, with the edits made, as in a checkout of ExecuTorch; raise EditError."""
     files: dict[Path, str] = {}
     for edit in edits:
-        module, _, name = edit.function.partition(":")
-        place = packages.joinpath(*module.split("."))
+        place = packages.joinpath(*edit.module.split("."))
         file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
-        text = files.get(file) or file.read_text(encoding="utf-8")
-        functions = code.module(text).functions
-        while name and name not in functions:
-            name = name.rpartition(".")[0]
-        if not name:
-            raise UsageError(f"{edit.function} is no function of {file}")
-        lines = text.splitlines(keepends=True)
-        first, last = functions[name].first - 1, functions[name].last
-        source = "".join(lines[first:last])
-        if source.count(edit.old) != 1:
-            raise UsageError(f"{edit.function} has {source.count(edit.old)} times, not once: {edit.old!r}")
-        files[file] = "".join((*lines[:first], source.replace(edit.old, edit.new), *lines[last:]))
+        files[file] = edited(files.get(file) or file.read_text(encoding="utf-8"), [edit])
     for file, text in files.items():
         path = folder / file.relative_to(packages / "executorch")
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,1 +1,1 @@
-"""Supply chain of environments: locks, known vulnerabilities, licences; harness/lab/docs/supply-chain.md."""
+"""Supply chain of environments: locks, known vulnerabilities; harness/lab/docs/supply-chain.md."""

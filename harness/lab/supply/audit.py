@@ -1,7 +1,6 @@
-"""``python -m lab audit``: known vulnerabilities, bills of materials and licences of environments.
+"""``python -m lab audit``: known vulnerabilities and bills of materials of environments, from their locks.
 
-The tools are those of their field: pip-audit, cyclonedx-py and pip-licenses, from the lock `audit`. What is locked is
-asked about and listed from the locks; licences are in the installed packages.
+The tools are those of their field: pip-audit and cyclonedx-py, from the lock `audit`.
 """
 
 from __future__ import annotations
@@ -11,29 +10,20 @@ import json
 import subprocess
 import sys
 import sysconfig
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME
-from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.settings import releases
 from executorch_goldens.toolchains import locking
 from lab import REPOSITORY
-from lab.toolchains import all_of
 
 BILLS = REPOSITORY / "build" / "bom"
 
 #: A lock of one distribution: whether anybody answers is found out with one question.
 SMALLEST = "build"
-#: Characters of a licence that are shown: some give its whole text in place of its name.
-LONGEST = 80
-#: The value of pip-licenses for none.
-NONE = "UNKNOWN"
 
 
 @dataclass(frozen=True)
@@ -127,47 +117,6 @@ def write_bills(folder: Path) -> Iterator[Path]:
         yield file
 
 
-# Licences
-
-
-def licences(python: str) -> dict[str, str]:
-    """Return the licence that each installed distribution states in its metadata, by canonical name."""
-    command = [
-        tool("pip-licenses"),
-        "--python",
-        python,
-        "--with-system",
-        "--from",
-        "mixed",
-        "--format",
-        "json",
-    ]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return {canonicalize_name(each["Name"]): shown(each["License"]) for each in json.loads(printed)}
-
-
-def shown(licence: str) -> str:
-    """Return one line for a licence."""
-    if licence == NONE:
-        return "none stated"
-    words = " ".join(licence.split())
-    return words if len(words) <= LONGEST else f"{words[:LONGEST].rsplit(' ', 1)[0]} ..."
-
-
-def table(pythons: Mapping[str, str]) -> Iterator[str]:
-    """Yield a table of the licences in releases' environments; `pythons` has their interpreters."""
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for version, python in pythons.items():
-        for name, licence in licences(python).items():
-            if name != "executorch-goldens":
-                found[name, licence].append(version)
-    yield "| distribution | licence | releases |"
-    yield "|---|---|---|"
-    for (name, licence), versions in sorted(found.items()):
-        where = "all" if len(versions) == len(pythons) else ", ".join(versions)
-        yield f"| {name} | {markdown(licence)} | {where} |"
-
-
 def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
@@ -178,19 +127,11 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--service", choices=("pypi", "osv"), default="pypi", help="whom to ask (default: %(default)s)"
     )
-    parser.add_argument(
-        "--licences",
-        action="store_true",
-        help="print a table of the licences that every release's environment holds instead",
-    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the bills, ask about vulnerabilities; or write the table of licences."""
-    if options.licences:
-        print(*table({version: str(each.python) for version, each in all_of(()).items()}), sep="\n")
-        return SAME
+    """Write the bills, and ask about vulnerabilities."""
     for file in write_bills(BILLS):
         print(f"written: {file.relative_to(REPOSITORY)}")
     return vulnerabilities(options.service)

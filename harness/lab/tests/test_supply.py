@@ -199,8 +199,3 @@ def test_an_audit_tells_what_is_known_from_what_nobody_said() -> None:
     found = audit.answer({"dependencies": [skipped, flask, {"name": "click", "version": "8", "vulns": []}]})
     assert found.known == ("flask 0.5: PYSEC-2019-179, fixed in 1.0",)
     assert found.unasked == (f"coverage: {skipped['skip_reason']}",)
-
-
-def test_a_licence_that_is_a_whole_text_is_cut_to_a_line() -> None:
-    assert audit.shown("MIT License\n\nCopyright (c) 2022 " + "words " * 30).endswith(" words ...")
-    assert audit.shown("UNKNOWN") == "none stated"

@@ -1,8 +1,7 @@
 """Mutants that are made mechanically, by operators of mutation over a release's own sources, and drawn by a seed.
 
-`sites` finds every edit that an operator can make, `drawing` draws some of them, `installing` makes one in the process
-that exports, `reach` has the cells that run its lines, `search` tries each drawn mutant on some of these, `page`
-counts what came of it.
+`sites` finds every edit that an operator can make, `drawing` draws some of them, `reach` has the cells that run a
+mutant's lines, `search` tries each drawn mutant on some of these, `page` counts what came of it.
 """
 
 from __future__ import annotations

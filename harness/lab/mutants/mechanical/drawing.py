@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from executorch_goldens.patches import Patch
+from lab.mutants import installing
 from lab.mutants.mechanical import PLACES
-from lab.mutants.mechanical.installing import install
 from lab.mutants.mechanical.sites import Site, sites
 from lab.mutants.mutant import UNGUARDED
 
@@ -45,6 +45,11 @@ class Mechanical:
     def patch(self, release: str) -> Patch:
         """Return the mutant as something that ``--patches`` can name on `release`, whose code it edits."""
         return Patch(self.name, None, self.does, {release: {}}, lambda _: install(self.site), UNGUARDED)
+
+
+def install(site: Site) -> None:
+    """Make the edit of a site in this process; raise EditError."""
+    installing.install(site.module, site.function, site.line, site.applied)
 
 
 def one_line(code: str) -> str:

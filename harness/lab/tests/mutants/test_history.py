@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens.errors import UsageError
 from executorch_goldens.patches import PATCHES
 from executorch_goldens.settings import releases
 from lab.mutants import recall
 from lab.mutants.history import FIXES, SINCE, page
+from lab.mutants.installing import EditError
 from lab.mutants.mutant import Edit
 
 
@@ -37,9 +37,9 @@ def test_one_that_does_not_fit_is_refused_and_nothing_is_written(tmp_path: Path)
     (tmp_path / "passes.py").write_text("def call():\n    return 1\n")
     for name, old, said in (
         ("call", "return 2", "has 0 times, not once: 'return 2'"),
-        ("run", "", "is no function"),
+        ("run", "", "is not there"),
     ):
-        with pytest.raises(UsageError, match=f"passes:{name} {said}"):
+        with pytest.raises(EditError, match=f"passes:{name} {said}"):
             recall.lay([Edit(f"passes:{name}", old, "")], tmp_path, tmp_path / "laid")
     assert not (tmp_path / "laid").exists()
 

@@ -23,13 +23,12 @@ from executorch_goldens_plugins.compare.exporting.instrument import instrument
 from executorch_goldens_plugins.compare.reach import map as maps
 from executorch_goldens_plugins.compare.reach.edits import PACKAGES
 from lab import tables
+from lab.mutants.installing import EditError
 from lab.mutants.mechanical import OPERATORS, PLACES, command, drawing, page
-from lab.mutants.mechanical.drawing import Mechanical
-from lab.mutants.mechanical.installing import install
+from lab.mutants.mechanical.drawing import Mechanical, install
 from lab.mutants.mechanical.reach import Reach
 from lab.mutants.mechanical.search import Found, Kept, Search
 from lab.mutants.mechanical.sites import Site, sites
-from lab.mutants.mutant import EditError
 from lab.reach import building
 from lab.reach.command import exported
 from tests import GOLDENS

@@ -1,4 +1,4 @@
-"""Makes a mechanical edit in a process that exports.
+"""Edits functions in the process that exports.
 
 The code is replaced within the function: whoever holds it, a table of visitors or a decorator's closure, runs the edit.
 Results that its package remembers (`functools.lru_cache`) are forgotten: they are of the code before.
@@ -12,48 +12,65 @@ import functools
 import gc
 import importlib
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from lab.mutants.mechanical.sites import Site
-from lab.mutants.mutant import EditError
+from executorch_goldens.errors import UsageError
 
 
-def install(site: Site) -> None:
-    """Make the edit; raise EditError where no function of this process has that code."""
-    functions = holding(site)
+class EditError(UsageError):
+    """An edit does not fit the ExecuTorch that is installed: the function, and why."""
+
+    def __init__(self, function: str, why: str) -> None:
+        super().__init__(f"{function} {why}")
+
+
+def install(module: str, function: str, line: int, edit: Callable[[bytes], bytes]) -> None:
+    """Make an edit of the source of a function; raise EditError where no function of this process has that code.
+
+    Parameters
+    ----------
+    function
+        Its qualified name within the module.
+    line
+        Where it begins in the file, its decorators included; from 1.
+    """
+    name = function.rpartition(".")[2]
+    functions = holding(module, name, line)
     if not functions:
-        raise EditError(f"{site.module}:{site.function}", "is not there")
+        raise EditError(f"{module}:{function}", "is not there")
     file = functions[0].__code__.co_filename
     source = Path(file).read_bytes()
-    edited = ast.parse(site.applied(source))
-    name = site.function.rpartition(".")[2]
-    definition = _definition(edited, site)
-    defaults = _changed_defaults(_definition(ast.parse(source), site).args, definition.args)
+    edited = ast.parse(edit(source))
+    definition = _definition(edited, line)
+    defaults = _changed_defaults(_definition(ast.parse(source), line).args, definition.args)
     _mention(definition, functions[0].__code__.co_freevars)
     code = next(
         each
         for each in _codes(compile(edited, file, "exec", dont_inherit=True))
-        if (each.co_name, each.co_firstlineno) == (name, site.line)
+        if (each.co_name, each.co_firstlineno) == (name, line)
     )
-    for function in functions:
-        function.__code__ = code
+    if further := {*code.co_freevars} - {*functions[0].__code__.co_freevars}:
+        raise EditError(
+            f"{module}:{function}", f"would read {' and '.join(sorted(further))}, which is not around it"
+        )
+    for each in functions:
+        each.__code__ = code
         for where, value in defaults.items():
-            _set_default(function, where, value)
-    forget(site.module.partition(".")[0])
+            _set_default(each, where, value)
+    forget(module.partition(".")[0])
 
 
-def holding(site: Site) -> list[types.FunctionType]:
-    """Return the functions that have the code around a site, its module imported; none where nothing keeps it."""
-    file = importlib.import_module(site.module).__file__
-    name = site.function.rpartition(".")[2]
+def holding(module: str, name: str, line: int) -> list[types.FunctionType]:
+    """Return the functions of a module, which is imported, that begin at a line; none where nothing keeps them."""
+    file = importlib.import_module(module).__file__
     # A template freezes what it has imported: the collector lists nothing of that.
     gc.unfreeze()
     return [
         each
         for each in gc.get_objects()
         if type(each) is types.FunctionType
-        and each.__code__.co_firstlineno == site.line
+        and each.__code__.co_firstlineno == line
         and each.__code__.co_name == name
         and each.__code__.co_filename == file
     ]
@@ -84,13 +101,13 @@ def _mention(function: ast.FunctionDef | ast.AsyncFunctionDef, names: Sequence[s
         function.body.append(ast.fix_missing_locations(ast.copy_location(never, function.body[-1])))
 
 
-def _definition(tree: ast.Module, site: Site) -> ast.FunctionDef | ast.AsyncFunctionDef:
-    """Return the function around a site."""
+def _definition(tree: ast.Module, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef:
+    """Return the function that begins at a line."""
     return next(
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and min(each.lineno for each in (node, *node.decorator_list)) == site.line
+        and min(each.lineno for each in (node, *node.decorator_list)) == line
     )
 
 
