@@ -139,12 +139,6 @@ def test_a_golden_of_another_torch_differs_in_more_than_names(
     assert set(own().verdicts().values()) == {"changed"}
 
 
-def test_what_may_be_allowed_is_one_thing(repository: Settings) -> None:
-    repository('allow = ["names"]')().refused(
-        "pyproject.toml: [tool.goldens] allow[0]: invalid enum value 'names'"
-    )
-
-
 @pytest.mark.slow
 def test_a_real_pass_that_names_nodes_otherwise_renames(runner: Runner) -> None:
     asked = ("--models", "tests.support.zoo_renames", "--cell", "tosa-fp/units", "--variations", "0,4")
