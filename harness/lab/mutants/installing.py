@@ -1,7 +1,7 @@
 """Edits functions in the process that exports.
 
 The code is replaced within the function: whoever holds it, a table of visitors or a decorator's closure, runs the edit.
-Results that its package remembers (`functools.lru_cache`) are forgotten: they are of the code before.
+Results of it that are kept (`functools.lru_cache`) are forgotten: they are of the code before.
 Importing this imports neither torch nor executorch; installing does.
 """
 
@@ -14,6 +14,7 @@ import importlib
 import types
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from executorch_goldens.errors import UsageError
 
@@ -58,7 +59,9 @@ def install(module: str, function: str, line: int, edit: Callable[[bytes], bytes
         each.__code__ = code
         for where, value in defaults.items():
             _set_default(each, where, value)
-    forget(module.partition(".")[0])
+    for cached in _caches():
+        if cached.__wrapped__ in functions:
+            cached.cache_clear()
 
 
 def holding(module: str, name: str, line: int) -> list[types.FunctionType]:
@@ -78,12 +81,13 @@ def holding(module: str, name: str, line: int) -> list[types.FunctionType]:
 
 def forget(package: str) -> None:
     """Empty the caches of all functions of a package: of one that calls an edited function as well."""
-    for each in gc.get_objects():
-        if (
-            isinstance(each, functools._lru_cache_wrapper)
-            and (each.__module__ or "").partition(".")[0] == package
-        ):
-            each.cache_clear()
+    for cached in _caches():
+        if (cached.__module__ or "").partition(".")[0] == package:
+            cached.cache_clear()
+
+
+def _caches() -> Iterator[functools._lru_cache_wrapper[Any]]:
+    return (each for each in gc.get_objects() if isinstance(each, functools._lru_cache_wrapper))
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

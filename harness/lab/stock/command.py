@@ -1,4 +1,4 @@
-"""``python -m lab stock TOOLCHAIN ...``: corrections of the patches, on every release, patches off and on.
+"""``python -m lab stock TOOLCHAIN ...``: what patches correct, on every release, patches off and on.
 
 It drives the exports of each release's environment from one interpreter and prints
 one table: the upstream issues, compared with what releases.toml declares, and the findings that a patch corrects.

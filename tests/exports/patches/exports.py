@@ -1,8 +1,8 @@
 """Runs jobs in the installed ExecuTorch, each in a forked child: ``python exports.py two_delegates:list-qparams``.
 
 A job is a function of this file, a colon and the patches to apply, with commas between them; an argument of the
-function follows a slash: ``finding/gelu-tanh:gelu-tanh``. For each job one line of JSON: what the function returned, or
-``{"error": ...}``. The parent has the shortcuts and has exported once for each backend
+function follows a slash: ``finding/folded-scales:folded-scales``. For each job one line of JSON: what the function
+returned, or ``{"error": ...}``. The parent has the shortcuts and has exported once for each backend
 before it forks, as the harness's templates have, and applies no patch.
 """
 

@@ -48,8 +48,9 @@ class Mechanical:
 
 
 def install(site: Site) -> None:
-    """Make the edit of a site in this process; raise EditError."""
+    """Make the edit of a site in this process, and forget what its package has computed before; raise EditError."""
     installing.install(site.module, site.function, site.line, site.applied)
+    installing.forget(site.module.partition(".")[0])
 
 
 def one_line(code: str) -> str:
