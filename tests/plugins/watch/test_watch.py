@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import queue
-import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -19,16 +16,13 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.errors import UsageError
-from executorch_goldens.settings import releases
 from executorch_goldens.sweep.folder import PREFIX
-from executorch_goldens.toolchains import environments
-from executorch_goldens.toolchains.environments import Layer
-from executorch_goldens.toolchains.naming import Name
 from executorch_goldens.toolchains.sources import package_in
 from executorch_goldens_plugins.watch.watching import require
 from tests import REPOSITORY
 from tests.support.commands import GOLDENS, inherited
 from tests.support.runner import RUN_LIMIT, options_of
+from tests.unit.toolchains.test_records import environment_in
 
 ZOO = """
 import torch
@@ -198,18 +192,6 @@ def test_an_edit_of_a_pass_in_a_checkout_exports_the_cells_of_its_backend_in_oth
             assert "ValueError: the edited pass" in printed
             assert watch.rows().keys() == {"tosa-fp/edited"}
             assert not watch.children() & templates
-
-
-def environment_in(cache: Path, repository: Path, release: str) -> Path:
-    """Let the environment of these tests be what a release's name gives there."""
-    matrix = releases.load()
-    python = ".".join(map(str, sys.version_info[:2]))
-    content = environments._content(Name.parse(release), Layer((), repository), matrix, (), python)
-    place = cache / "executorch-goldens" / environments.FOLDER / f"{release}-{environments._digest(content)}"
-    place.parent.mkdir(parents=True)
-    # No link to it: what a link leads to is a fact of exports.
-    shutil.copytree(sys.prefix, place, symlinks=True, copy_function=os.link)
-    return place
 
 
 def test_a_watch_without_facts_is_refused() -> None:

@@ -8,6 +8,7 @@ import os
 import py_compile
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,15 +16,15 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.cli import ERROR
+from executorch_goldens.settings import releases
 from executorch_goldens.sweep import facts
 from executorch_goldens.toolchains import environments as made_by_uv
 from executorch_goldens.toolchains import interpreters, records
-from executorch_goldens.toolchains.environments import Environments
+from executorch_goldens.toolchains.environments import Environments, Layer
 from executorch_goldens.toolchains.naming import Name, Sources
 from executorch_goldens.toolchains.records import EditedError
 from executorch_goldens.toolchains.sources import laid_over
 from tests import REPOSITORY
-from tests.runs.test_watch import environment_in
 from tests.support.commands import GOLDENS, ended
 
 SITE = Path("lib", "python3.11", "site-packages")
@@ -223,6 +224,18 @@ def test_a_checkout_over_a_release_is_compared_with_both(environments: Environme
     with pytest.raises(EditedError) as raised:
         over()
     assert [*raised.value.files] == [below / SITE / "torch/b.py"]
+
+
+def environment_in(cache: Path, repository: Path, release: str) -> Path:
+    """Let the environment of these tests be what a release's name gives there."""
+    matrix = releases.load()
+    python = ".".join(map(str, sys.version_info[:2]))
+    content = made_by_uv._content(Name.parse(release), Layer((), repository), matrix, (), python)
+    place = cache / "executorch-goldens" / made_by_uv.FOLDER / f"{release}-{made_by_uv._digest(content)}"
+    place.parent.mkdir(parents=True)
+    # No link to it: what a link leads to is a fact of exports.
+    shutil.copytree(sys.prefix, place, symlinks=True, copy_function=os.link)
+    return place
 
 
 @pytest.mark.slow
