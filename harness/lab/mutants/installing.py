@@ -87,7 +87,8 @@ def forget(package: str) -> None:
 
 
 def _caches() -> Iterator[functools._lru_cache_wrapper[Any]]:
-    return (each for each in gc.get_objects() if isinstance(each, functools._lru_cache_wrapper))
+    # An object that is only a proxy of a dead one has no class to ask for.
+    return (each for each in gc.get_objects() if type(each) is functools._lru_cache_wrapper)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
