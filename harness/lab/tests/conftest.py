@@ -12,9 +12,11 @@ from tests.conftest import (
     runner,
     sweeper,
 )
+from tests.support.browsing import browser
 
 __all__ = [
     "artifacts",
+    "browser",
     "exports",
     "other_flatc",
     "pytest_addoption",

@@ -23,7 +23,7 @@ from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.results import merging, provenance
 from executorch_goldens.results.merging import MergeError
 from executorch_goldens.results.rows import lock
-from executorch_goldens.sweep import folder, sweep
+from executorch_goldens.sweep import casualties, folder
 from executorch_goldens.sweep.folder import Folder
 from lab.faults import __main__ as faults
 from lab.faults import power, updating
@@ -230,10 +230,10 @@ def test_results_that_a_run_works_on_are_not_merged(tmp_path: Path) -> None:
 
 
 def test_a_child_that_could_say_nothing_for_want_of_room_is_told_from_others(tmp_path: Path) -> None:
-    sweep._require_room(tmp_path / "log")
+    casualties.require_room(tmp_path / "log")
     # Whatever is written there meets with a full disk (man 4 full).
     with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
-        sweep._require_room(Path("/dev/full"))
+        casualties.require_room(Path("/dev/full"))
 
 
 # The session
