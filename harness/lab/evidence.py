@@ -17,7 +17,7 @@ from executorch_goldens.settings import releases
 from executorch_goldens.zoo import targets
 from executorch_goldens_plugins.compare.reach import map as maps
 from lab import GOLDENS, findings, markdown
-from lab.mutants import commits, recall
+from lab.mutants import commits, recall, swaps
 from lab.mutants.mechanical import page as mechanical
 from lab.pages import Part
 
@@ -46,11 +46,17 @@ def parts() -> Iterator[Part]:
 
 def tried() -> dict[str, tuple[str, str, str, str]]:
     """Return what was tried, seen and not seen, and how, by the page that has the details."""
-    by_release = drawn_results()
+    by_release, newest = drawn_results(), releases.load().newest
     drawn = Counter(each.every for each in itertools.chain.from_iterable(by_release))
     killed, unreached = drawn[mechanical.KILLED], drawn[mechanical.NOT_REACHED]
     return {
-        "history.md#by-command": recall.committed(releases.load().newest),
+        "history.md#by-command": recall.committed(
+            recall.COMMITTED / f"{newest}.jsonl", f"upstream fixes in {newest}, each reverted"
+        ),
+        "history.md#swapped-names": recall.committed(
+            swaps.COMMITTED / f"{swaps.RELEASE}.jsonl",
+            f"names read for another in {swaps.RELEASE}, drawn by rule",
+        ),
         "history.md#commits-in-a-row": commits.committed(COMPARED),
         "mutants.md": (
             f"{drawn.total()} defects drawn by rule in {count(len(by_release), 'release')}",

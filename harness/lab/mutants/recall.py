@@ -107,12 +107,12 @@ def lines() -> Iterator[str]:
             )
 
 
-def committed(release: str) -> tuple[str, str, str, str]:
-    """Return the committed results of a release in words: what was tried, seen and not seen, and how."""
-    every = results(COMMITTED / f"{release}.jsonl")
+def committed(file: Path, what: str) -> tuple[str, str, str, str]:
+    """Return committed results in words: what was tried, seen and not seen, and how."""
+    every = results(file)
     number = Counter(each["result"] for each in every)
     return (
-        f"{len(every)} upstream fixes in {release}, each reverted",
+        f"{len(every)} {what}",
         str(number[SEEN]),
         f"{number[REACHED]} reached, {number[UNREACHED]} not reached",
         f"`goldens compare` with the release{at_most(every)}",
