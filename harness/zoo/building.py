@@ -23,6 +23,8 @@ REPOSITORY = HERE.parents[1]
 PART = Path("executorch_goldens_zoo", "repository")
 #: Files of a release: its map of reach, its core, and what its cells take.
 OF_A_RELEASE = ("reach.xz", "core.txt", "seconds.txt", "release.toml")
+#: Sources of maps of reach beside the zoo with goldens: tests/commands/test_wheel.py compares with the maps.
+FURTHER = ("models.ways", "lab.options.zoo")
 #: Files that modules of zoos read, relative to the folder of the module.
 DATA = ("*.npz", "*.tsv", "*/*.samples.txt")
 
@@ -76,7 +78,8 @@ def imported() -> Iterator[str]:
 
 
 def zoos() -> Iterator[str]:
-    """Yield the modules that register the cells of maps, which name roots of goldens."""
+    """Yield the modules that register the cells of maps: those that roots of goldens name, and further ones."""
+    yield from FURTHER
     for pattern in ("zoo.txt", "*/zoo.txt"):
         for file in (REPOSITORY / "goldens").glob(pattern):
             yield from re.findall(r"^models: (\S+)$", file.read_text(), re.MULTILINE)

@@ -82,8 +82,8 @@ class Asked:
         else:
             assert edits is not None
             choice = choose(edits, base.site_packages, known, budget, arguments.jobs)
-        if name and not (choice.cells or choice.left_out):
-            raise unknown_pass(name, known)
+        if name and not choice.cells:
+            raise _without_cells(name, known, choice, arguments.budget)
         sources = dict.fromkeys(known.cells[cell].source for cell in choice.cells)
         named = tuple(known.sources[number] for number in sources)
         return cls(named or zoos, head.site_packages, edits, choice, known, of_pass=name)
@@ -166,8 +166,13 @@ def is_edit(base: Toolchain, head: Toolchain) -> bool:
     return installed[0] == installed[1] and all((side / "executorch").is_dir() for side in sides)
 
 
-def unknown_pass(name: str, known: ReachMap) -> UsageError:
-    """Return the error for a pass that no cell of a map reaches, with names near it."""
+def _without_cells(name: str, known: ReachMap, choice: Choice, budget: float) -> UsageError:
+    """Return the error for a pass that no cell of a map reaches, with names near it, or none within the budget."""
+    if choice.left_out:
+        cells = count(len(choice.left_out), "cell")
+        return UsageError(
+            f"--pass {name}: --budget {budget:g} is too short for any of the {cells} that reach it: pass a longer one"
+        )
     classes = {each.name.partition(".")[0] for each in known.functions if each.situations}
     near = difflib.get_close_matches(name, classes, n=3)
     like = f"; near: {', '.join(near)}" if near else ""

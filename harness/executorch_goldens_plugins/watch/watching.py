@@ -127,6 +127,11 @@ class Saved:
             found.append(self.queue.get())
         return sorted(set(found))
 
+    def waiting(self) -> list[str]:
+        """Return the files that were saved since, which the next `wait` returns as well."""
+        with self.queue.mutex:
+            return sorted(set(self.queue.queue))
+
     def stop(self) -> None:
         self._stop.set()
 
@@ -191,7 +196,7 @@ class Watching:
         Return whether anything was said: a log that somebody writes beside the zoo concerns no cell.
         """
         began = max(map(modified, files))
-        named = [file for file in files if file.endswith(".py") or file in self.saved.files]
+        named = self._of_cells(files)
         # A bisection, or other edits, make environments over the same one: that of this process stays.
         os.utime(sys.prefix)
         try:
@@ -203,6 +208,9 @@ class Watching:
             if self.plan.settings.interpreter != former.settings.interpreter or not self._hold():
                 self.standby.end_all()
             concerned = self._concerned()
+            if concerned and not named:
+                # Saved while a log, which concerns no cell, was looked into.
+                named = self._of_cells(self.saved.waiting())
             if not concerned and not named:
                 return False
             names, cells = ", ".join(map(from_here, named or files)), count(len(concerned), "cell")
@@ -215,6 +223,10 @@ class Watching:
                 return False
             say(str(error))
         return True
+
+    def _of_cells(self, files: Iterable[str]) -> list[str]:
+        """Return those of some files that a cell may depend on."""
+        return [file for file in files if file.endswith(".py") or file in self.saved.files]
 
     def _check(self, cells: Sequence[Cell]) -> None:
         """Run one round; raise KeyboardInterrupt where that ended it."""

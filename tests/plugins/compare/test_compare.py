@@ -258,6 +258,8 @@ def test_a_pass_has_the_cells_that_reach_it(mapped: Config, swapped: Path) -> No
         assert list(found.facts()) == ["cells: 1 that reach RewriteConvPass, from 1 source"]
     with pytest.raises(UsageError, match=r"no cell of the map of .* reaches it; near: RewriteConvPass"):
         asked(mapped, swapped, "--pass", "RewriteConvPas")
+    with pytest.raises(UsageError, match=r"--budget 0.01 is too short for any of the 1 cell that reach it"):
+        asked(mapped, swapped, "--pass", "RewriteConvPass", "--budget", "0.01")
 
 
 def test_a_release_without_a_map_has_its_core_compared(mapped: Config, swapped: Path, tmp_path: Path) -> None:
