@@ -97,7 +97,9 @@ class Sides:
     def probing(self, probes: Mapping[str, tuple[str, tuple[str, ...]]]) -> Sides:
         """Return them with a head whose exports compare edited functions."""
         settings = self.head.settings
-        assert settings.instrument is not None
+        if settings.instrument is None:
+            # No file is edited.
+            return self
         settings = replace(settings, instrument=replace(settings.instrument, probes=probes))
         return replace(self, head=replace(self.head, settings=settings))
 

@@ -42,6 +42,7 @@ from executorch_goldens.zoo import variations
 from executorch_goldens_plugins.compare import command as command
 from executorch_goldens_plugins.compare import sides
 from executorch_goldens_plugins.compare.asked import Asked
+from executorch_goldens_plugins.compare.calls import CHANGING
 from executorch_goldens_plugins.compare.exporting.instrument import instrument
 from executorch_goldens_plugins.compare.making import Comparison, alone, clear
 from executorch_goldens_plugins.compare.page import ComparisonPage
@@ -116,7 +117,13 @@ def two_sides(head: Path, reach: tuple[str, ...] = ()) -> tuple[Side, Side]:
     """
     repository = config.load(REPOSITORY)
     how = Settings(
-        Path(sys.executable), repository.zoos(None), (), 2, RUN_LIMIT, instrument=instrument(reach)
+        Path(sys.executable),
+        repository.zoos(None),
+        (),
+        2,
+        RUN_LIMIT,
+        instrument=instrument(reach),
+        changing=CHANGING,
     )
     base, other = (
         Side(word, Toolchain.from_name(str(python), repository), replace(how, interpreter=python))
