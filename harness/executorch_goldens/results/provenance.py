@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +16,9 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import git, plain, untrusted
 from executorch_goldens.settings.exports import Settings, cores
+from executorch_goldens.settings.releases import Release
 from executorch_goldens.sweep.shards import Shard
+from executorch_goldens.zoo.variations import Variation
 
 FILE = "run.json"
 
@@ -68,6 +70,37 @@ class Provenance:
     whole: bool
     cells: tuple[str, ...]
     machines: tuple[str, ...]
+
+    @classmethod
+    def here(
+        cls,
+        release: Release,
+        settings: Settings,
+        variations: Iterable[Variation],
+        repository: Path,
+        written: Path,
+        **cells: Any,
+    ) -> Self:
+        """Return the origin of what this machine exports now.
+
+        Parameters
+        ----------
+        written
+            The folder of `repository` that a run itself writes, whose differences do not count.
+        cells
+            The fields about shards and cells.
+        """
+        return cls(
+            release=release.version,
+            stack=release.stack(),
+            models=settings.models,
+            commit=commit(repository),
+            changes=changes(repository, written),
+            settings=facts(settings),
+            variations=tuple(variation.name for variation in variations),
+            machines=(machine(),),
+            **cells,
+        )
 
     @classmethod
     def load(cls, folder: Path) -> Self:

@@ -40,7 +40,7 @@ from executorch_goldens.judging.exports import Exports
 from executorch_goldens.judging.judge import Judge
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.verdict import UNEXPECTED, Acceptance, Doubt, Verdict
-from executorch_goldens.results import proposals, provenance
+from executorch_goldens.results import proposals
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.proposals import CellFile, ProposalError
 from executorch_goldens.results.provenance import Provenance
@@ -152,19 +152,12 @@ class Run:
 
     def _provenance(self) -> Provenance:
         plan, repository = self.plan, self.plan.options.repository.root
-        return Provenance(
-            release=plan.release.version,
-            stack=plan.release.stack(),
-            models=plan.options.models,
-            commit=provenance.commit(repository),
-            changes=provenance.changes(repository, plan.goldens),
-            settings=provenance.facts(plan.settings),
-            variations=tuple(variation.name for variation in plan.variations),
+        return Provenance.here(
+            *(plan.release, plan.settings, plan.variations, repository, plan.goldens),
             shard=str(plan.options.shard) if plan.options.shard else None,
             selected=tuple(str(cell) for cell in plan.zoo if cell in plan.asked),
             whole=plan.asked == set(plan.zoo),
             cells=tuple(str(cell) for cell in plan.cells if cell not in self.deselected),
-            machines=(provenance.machine(),),
         )
 
     def finish(self) -> None:

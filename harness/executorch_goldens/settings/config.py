@@ -108,7 +108,8 @@ class Config:
                 f"{self.root / FILE}: no zoo is named: pass --models MODULE, or write a table [tool.goldens] with "
                 'models = ["MODULE"], where MODULE registers cases with @executorch_goldens.case',
             )
-        return tuple(plugins.zoos().get(each, each) for each in named or self.models)
+        of_plugins = plugins.zoos()
+        return tuple(of_plugins.get(each, each) for each in named or self.models)
 
     def import_paths(self) -> tuple[Path, ...]:
         """Return the directories that zoos are imported from before any other: the repository's, the working one."""

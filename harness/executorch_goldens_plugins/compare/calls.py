@@ -17,9 +17,10 @@ from typing import Any, TypeAlias
 import msgspec
 
 from executorch_goldens.errors import HarnessError
+from executorch_goldens_plugins.compare.plugin import PLUGIN
 
 #: The zoo of these models, and its word for ``--models``.
-ARGS, WORD = "executorch_goldens_plugins.compare.exporting.args", "args"
+((WORD, ARGS),) = PLUGIN.zoos.items()
 #: The change that changes nothing: a model of another zoo, or for another target.
 AS_IT_IS = "as-it-is"
 #: What makes a case of another one, in exporting processes: `executorch_goldens.settings.exports.Settings.changing`.

@@ -31,7 +31,6 @@ from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.goldens.rendering import decoding_once
-from executorch_goldens.results import provenance
 from executorch_goldens.results.compared import ARTIFACTS, DATA, KINDS, MARK, RESULTS, SAME, Tally
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
@@ -171,21 +170,13 @@ class Comparison:
     def came(self) -> Provenance:
         """The origin of the head's results."""
         side = self.sides.head
-        repository = config.load().root
         names = tuple(map(str, self.cells))
-        return Provenance(
-            release=side.release.version,
-            stack=side.release.stack(),
-            models=side.settings.models,
-            commit=provenance.commit(repository),
-            changes=provenance.changes(repository, self.folder),
-            settings=provenance.facts(side.settings),
-            variations=tuple(variation.name for variation in self.variations),
+        return Provenance.here(
+            *(side.release, side.settings, self.variations, config.load().root, self.folder),
             shard=None,
             selected=names,
             whole=False,
             cells=names,
-            machines=(provenance.machine(),),
         )
 
     def run(
@@ -261,13 +252,6 @@ class Comparison:
         """Return the cells that are not identical."""
         return [each for each in self.found if each.kind != SAME]
 
-    def judged(self, of_base: Sequence[Outcome], of_head: Sequence[Outcome]) -> tuple[Made, Made]:
-        """Judge what both sides made of a cell: the head is compared with the base."""
-        # Texts of the head name the versions of the base: that these differ is no difference of a cell.
-        release = dataclasses.replace(self.sides.head.release, pins=self.sides.base.release.pins)
-        old = Made.from_outcomes(of_base, self.sides.base.release)
-        return old, Made.from_outcomes(of_head, release, old.record)
-
     def causes(self) -> list[Group]:
         """Return the causes of the differences."""
         return grouped(self._members)
@@ -293,7 +277,7 @@ class Comparison:
             for sweep in sweeps:
                 sweep.add(cell, (variation,))
             of_base, of_head = (sweep.outcomes(cell, (variation,)) for sweep in sweeps)
-            return kind_of(*self.judged(of_base, of_head))
+            return kind_of(*self.sides.judged(of_base, of_head))
 
         sweeps = sweep_of(self.sides.base), sweep_of(self.sides.head)
         with side_by_side(*sweeps):
@@ -358,7 +342,7 @@ class Comparison:
             for each in (base, head) if variations else ():
                 each.ask(variations)
             of_base, of_head = base.outcomes(), head.outcomes()
-            return of_head, *self.judged(of_base, of_head)
+            return of_head, *self.sides.judged(of_base, of_head)
 
         of_head, old, new = judged()
         if not wanted(old, base.outcomes()):

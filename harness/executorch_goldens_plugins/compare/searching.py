@@ -33,7 +33,7 @@ from executorch_goldens_plugins.compare.calls import (
     is_borrowing,
     read,
 )
-from executorch_goldens_plugins.compare.outcome import Made, decided, kind_of
+from executorch_goldens_plugins.compare.outcome import decided, kind_of
 from executorch_goldens_plugins.compare.reach.choice import turns
 from executorch_goldens_plugins.compare.sides import Side, Sides, side_by_side
 
@@ -521,8 +521,7 @@ class _Pair:
         self.variation = variation
         self.tick = tick
         self.base, self.head = (self._sweep(side) for side in (sides.base, sides.head))
-        self.release = replace(sides.head.release, pins=sides.base.release.pins)
-        self.of_base = sides.base.release
+        self.sides = sides
 
     def _sweep(self, side: Side) -> Sweep:
         settings = replace(side.settings, execute=False, limit=min(side.settings.limit, SLOWEST))
@@ -538,11 +537,11 @@ class _Pair:
 
     def differs(self, model: Try, of_head: Outcome, walk: SearchOrder) -> bool:
         """Return whether the base lowers a model, and to something else than the head."""
-        base = Made.from_outcomes([self.take(self.base, model)], self.of_base)
+        base = self.sides.made_by_base([self.take(self.base, model)])
         if not base.is_right:
             walk.tell(model, NOTHING, failed=True)
             return False
-        return kind_of(base, Made.from_outcomes([of_head], self.release, base.record)) != SAME
+        return kind_of(base, self.sides.made_by_head([of_head], base)) != SAME
 
 
 def lines_run(outcome: Outcome) -> Mapping[str, Sequence[int]]:

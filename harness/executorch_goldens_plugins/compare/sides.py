@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from executorch_goldens import patches
-from executorch_goldens.artifact import Cell
+from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.running.selection import load_cells, require_flatc
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.toolchains.toolchain import Fit, Toolchain
+from executorch_goldens_plugins.compare.outcome import Made
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,22 @@ class Sides:
             return self
         settings = replace(settings, instrument=replace(settings.instrument, probes=probes))
         return replace(self, head=replace(self.head, settings=settings))
+
+    def judged(self, of_base: Sequence[Outcome], of_head: Sequence[Outcome]) -> tuple[Made, Made]:
+        """Judge what both sides made of a cell."""
+        base = self.made_by_base(of_base)
+        return base, self.made_by_head(of_head, base)
+
+    def made_by_base(self, outcomes: Sequence[Outcome]) -> Made:
+        """Judge what the base made of a cell."""
+        return Made.from_outcomes(outcomes, self.base.release)
+
+    def made_by_head(self, outcomes: Sequence[Outcome], base: Made) -> Made:
+        """Judge what the head made of a cell, compared with the base."""
+        # Its texts name the versions of the base: that these differ is no difference of a cell.
+        return Made.from_outcomes(
+            outcomes, replace(self.head.release, pins=self.base.release.pins), base.record
+        )
 
     @property
     def probes(self) -> bool:

@@ -30,6 +30,7 @@ from executorch_goldens_plugins.compare.making import (
     twice,
 )
 from executorch_goldens_plugins.compare.searching import UNCHANGED, Search, Try
+from executorch_goldens_plugins.compare.sides import Sides
 from tests.support.making import CELL, GRAPH, failure, lowered, outcome
 from tests.support.screens import screen
 
@@ -154,8 +155,8 @@ def test_before_one_side_is_said_to_repeat_it_gets_more_variations(
 ) -> None:
     release = releases.load().releases["1.5.1"]
     settings = Settings(Path("python"), ("models",), (), 1, 60.0)
-    side = SimpleNamespace(release=release, settings=settings, toolchain=SimpleNamespace(name="1.5.1"))
-    sides: Any = SimpleNamespace(base=side, head=side)
+    side: Any = SimpleNamespace(release=release, settings=settings, toolchain=SimpleNamespace(name="1.5.1"))
+    sides = Sides(side, side, (), {}, ())
     comparison = Comparison(sides, (CELL,), FOUR[:2], tmp_path, beside=True)
     of_base: Any = Tossing(base, FOUR[:1])
     of_head: Any = Tossing(head, FOUR[1:2])
@@ -181,8 +182,8 @@ def compared_with(base: str, head: str, folder: Path, *, is_declared: bool = Fal
     release = releases.load().releases["1.5.1"]
     toolchain = SimpleNamespace(name="1.5.1 + et", is_declared=is_declared)
     settings = Settings(Path("python"), ("models",), (), 1, 60.0)
-    side = SimpleNamespace(word="base", release=release, settings=settings, toolchain=toolchain)
-    sides: Any = SimpleNamespace(base=side, head=side, cells=())
+    side: Any = SimpleNamespace(word="base", release=release, settings=settings, toolchain=toolchain)
+    sides = Sides(side, side, (), {}, ())
     return Known(sides, (), tuple(FOUR[:2]), folder)
 
 
