@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import mmap
 import random
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +42,7 @@ from lab.args.levels import (
     HELD,
     HELD_OF_LATER,
     KINDS,
+    LATER_DIMS,
     OTHERS,
     RANGES,
     SIZES,
@@ -49,7 +50,7 @@ from lab.args.levels import (
     levels,
     value,
 )
-from lab.args.shapes import FURTHER, RANKS, SHAPES, broadcast
+from lab.args.shapes import FURTHER, LATER, RANKS, SHAPES, broadcast
 
 SEED = 82
 #: Targets that each factor meets; the others take turns for `ANY_OTHER`.
@@ -169,6 +170,16 @@ class Family:
         found["(target)"] = (*COMMON, ANY_OTHER)
         return found
 
+    def later(self) -> dict[str, tuple[Any, ...]]:
+        """Return further levels, of models that are drawn after all others."""
+        dims = {
+            argument.name: LATER_DIMS
+            for argument in self.schema
+            if argument.name in ("dim", "dims") and kind_of(argument)[0] == "List[int]"
+        }
+        own = special(SHAPES, self.operators[0]) is None
+        return {**(dims if own else {}), **(special(LATER, self.operators[0]) or {})}
+
 
 def is_drawn(operator: str) -> bool:
     """Return whether models of an operator are drawn: PyTorch has it, and it gives a tensor of its own."""
@@ -249,6 +260,16 @@ class Drawing:
         """Return the models of the array, and of the pairs that eager refused in its rows."""
         for row in arrays(self.family):
             self._keep(row, DRAWS)
+        self._complete(lambda _: True)
+        later = {(name, level) for name, own in self.family.later().items() for level in own}
+        if later:
+            for name, level in sorted(later):
+                self.factors[name] = (*self.factors[name], level)
+            self._complete(lambda pair: not later.isdisjoint(pair))
+        return self.models
+
+    def _complete(self, wanted: Callable[[frozenset[tuple[str, Any]]], bool]) -> None:
+        """Draw models of the pairs of levels that none has."""
         pairs = [
             frozenset(((one, a), (other, b)))
             for one, other in itertools.combinations(self.factors, 2)
@@ -256,7 +277,7 @@ class Drawing:
             for b in self.factors[other]
         ]
         for pair in pairs:
-            if pair not in self.covered:
+            if pair not in self.covered and wanted(pair):
                 fixed = dict(pair)
                 for _ in range(MORE):
                     row = {
@@ -268,7 +289,6 @@ class Drawing:
                             row[name] = self.factors[name][0]
                     if self._keep(row, 1):
                         break
-        return self.models
 
     def _plainer(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return a row with at most one level that most code refuses: two of them would hide each other."""

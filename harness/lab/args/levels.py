@@ -120,6 +120,8 @@ class Context:
         )
 
 
+#: Levels of lists of dimensions that came later: see `lab.args.shapes.LATER`.
+LATER_DIMS = ("first two", "first and last")
 _DIM_LEVELS = ("first", "last", "from the end", "first from the end", "middle")
 _INTS: Mapping[str, Callable[[Context], int]] = {
     "0": lambda at: 0,
@@ -209,6 +211,8 @@ def _dims(level: str, rank: int) -> list[Any]:
         "two": [*every][-2:],
         "all": [*every],
         "two from the end": [-2, -1],
+        "first two": [*every][:2],
+        "first and last": [0, rank - 1],
     }[level]
 
 

@@ -11,6 +11,23 @@ from lab.args.levels import DEFAULT, Context
 
 #: Further factors of operators, with their levels.
 FURTHER: dict[str, dict[str, tuple[Any, ...]]] = {}
+#: Further levels of a factor, which came when models were numbered: models with these are drawn after all others.
+_LATER: Sequence[tuple[tuple[str, ...], str, tuple[str, ...]]] = (
+    (
+        ("upsample_bilinear2d", "upsample_nearest2d", "_upsample_bilinear2d_aa"),
+        "by",
+        ("higher", "wider", "lower", "narrower", "uneven the other way"),
+    ),
+    (("pad", "constant_pad_nd"), "pad", ("other side", "height")),
+    (
+        ("reflection_pad1d", "reflection_pad2d", "reflection_pad3d"),
+        "padding",
+        ("uneven the other way", "last alone", "first alone"),
+    ),
+    (("split_with_sizes", "split_with_sizes_copy"), "split_sizes", ("two the other way",)),
+    (("cat", "concat", "concatenate", "stack"), "length", ("uneven the other way",)),
+)
+LATER = {name: {factor: later} for names, factor, later in _LATER for name in names}
 #: Ranks of the first operand.
 RANKS: dict[str, tuple[int, ...]] = {}
 #: Returns arguments by name: they come in place of those that the types alone say.
@@ -350,8 +367,15 @@ def _upsampled(at: Context) -> Mapping[str, Any]:
         "larger": (None, [1.5, 1.5]),
         "uneven": (None, [3.0, 2.0]),
         "less": (None, [0.5, 0.5]),
+        "higher": (None, [2.0, 1.0]),
+        "wider": (None, [1.0, 2.0]),
+        "lower": (None, [0.5, 1.0]),
+        "narrower": (None, [1.0, 0.5]),
+        "uneven the other way": (None, [2.0, 3.0]),
     }[at.row["by"]]
     if at.row["(operator)"].endswith("aa.default"):
+        if factors is not None and at.row["by"] in LATER["_upsample_bilinear2d_aa"]["by"]:
+            sizes = [int(size * by) for size, by in zip(at.shape[-2:], factors, strict=True)]
         return {"output_size": sizes or [7, 5]}
     return {"output_size": sizes, "scale_factors": factors}
 
@@ -462,10 +486,13 @@ def _lists(at: Context) -> Mapping[str, Any]:
     operands[0] = first
     if length == "same twice":
         operands[1] = Operand(at.dtype, at.shape, "same")
-    elif length == "uneven" and at.rank and at.row["(operator)"] != "stack":
+    elif length in ("uneven", "uneven the other way") and at.rank and at.row["(operator)"] != "stack":
         shape = [*at.shape]
         shape[at.dim(at.row["dim"])] += 1
-        operands[1] = at.operand("tensors", shape)
+        if length == "uneven":
+            operands[1] = at.operand("tensors", shape)
+        else:
+            operands[0] = Operand(at.dtype, tuple(shape), "input", values=at.row["(values)"])
     return {"tensors": operands}
 
 
@@ -578,6 +605,8 @@ def _padded(at: Context, level: str) -> list[int]:
         "cut": [-1, 0],
         "none": [0, 0],
         "three": [1, 1, 0, 1, 1, 0],
+        "other side": [2, 0],
+        "height": [0, 0, 1, 1],
     }[level]
 
 
@@ -585,11 +614,19 @@ _PADS = ("last", "one side", "two", "uneven", "cut", "none", "three")
 _sized("pad", "constant_pad_nd", argument="pad", levels=_PADS)(_padded)
 for _name, _dims in (("reflection_pad1d", 1), ("reflection_pad2d", 2), ("reflection_pad3d", 3)):
     _sized(_name, argument="padding", levels=("equal", "uneven", "none"))(
-        lambda at, level, dims=_dims: {"equal": [1, 1], "uneven": [0, 1], "none": [0, 0]}[level] * dims  # type: ignore[misc]
+        lambda at, level, dims=_dims: {  # type: ignore[misc]
+            "equal": [1, 1] * dims,
+            "uneven": [0, 1] * dims,
+            "none": [0, 0] * dims,
+            "uneven the other way": [1, 0] * dims,
+            "last alone": [1, 1, *[0, 0] * (dims - 1)],
+            "first alone": [*[0, 0] * (dims - 1), 1, 1],
+        }[level]
     )
 _sized("split_with_sizes", "split_with_sizes_copy", argument="split_sizes", levels=("two", "each", "whole"))(
     lambda at, level: {
         "two": [1, at.size_at_level("dim") - 1],
+        "two the other way": [at.size_at_level("dim") - 1, 1],
         "each": [1] * at.size_at_level("dim"),
         "whole": [at.size_at_level("dim")],
     }[level]

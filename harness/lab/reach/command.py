@@ -43,6 +43,7 @@ from lab import pages
 from lab.guests import ZOOS
 from lab.guests.one import KNOWN_ZOOS
 from lab.mutants.mechanical import drawing
+from lab.mutants.mechanical.searching import killing
 from lab.reach import building
 
 #: Zoos by the module that registers their cases, those first whose cells have goldens.
@@ -84,9 +85,10 @@ def run(options: argparse.Namespace) -> int:
     folder = RECORDS / toolchain.release.version
     folder.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + 60 * (options.minutes or math.inf)
-    for source in () if options.so_far else options.source or SOURCES:
-        if source not in SOURCES:
-            raise CommandError(f"--source {source}: there is none; there are {', '.join(SOURCES)}")
+    every = (*SOURCES, calls.ARGS)
+    for source in () if options.so_far else options.source or every:
+        if source not in every:
+            raise CommandError(f"--source {source}: there is none; there are {', '.join(every)}")
         if time.monotonic() < deadline:
             number = record(toolchain, source, options, folder / f"{source}.jsonl", deadline)
             print(f"{source}: {number} cells recorded", file=sys.stderr, flush=True)
@@ -113,6 +115,9 @@ def record(
     cases = load_zoo((source,))
     own = {name for name, case in cases.items() if zoo_of(case, SOURCES) == source}
     cells = [cell for cell in load_cells((source,), toolchain.release) if cell.case in own]
+    if source == calls.ARGS:
+        # Of these, what adds to the map is found by `lab.args`; what kills a mutant is kept for that.
+        cells = sorted(killing(toolchain.release.version))
     selected = select(cells, options.cell)
     wanted = [cell for cell in cells if cell in selected and cell not in known]
     settings = toolchain.settings(

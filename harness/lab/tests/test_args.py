@@ -53,6 +53,18 @@ def test_the_same_seed_draws_the_same_models() -> None:
     assert one == other
 
 
+def test_levels_that_came_later_are_in_models_behind_those_that_are_numbered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    family = Family(["upsample_nearest2d.vec"])
+    made = Drawing(family).draw()
+    monkeypatch.setattr(drawing, "LATER", {})
+    before = Drawing(family).draw()
+    assert made[: len(before)] == before
+    factors = {tuple(each.arguments["scale_factors"] or ()) for each in made[len(before) :]}
+    assert {(2.0, 1.0), (1.0, 2.0), (0.5, 1.0), (1.0, 0.5), (2.0, 3.0)} <= factors
+
+
 def test_a_model_that_ends_the_process_is_left_out() -> None:
     first = Drawing(Family(["glu.default"])).draw()[0]
     assert first not in Drawing(Family(["glu.default"]), {f"{first.target}: {first}"}).draw()

@@ -21,16 +21,18 @@ from executorch_goldens.files import durable
 from executorch_goldens.running import core
 from executorch_goldens.running.zoo import load_zoo
 from executorch_goldens.settings import config
-from executorch_goldens.settings.arguments import positive_float
 from executorch_goldens.settings.exports import cores
 from executorch_goldens.toolchains.toolchain import Toolchain, here
+from executorch_goldens_plugins.compare import calls
 from executorch_goldens_plugins.compare.reach import map as maps
 from executorch_goldens_plugins.compare.reach.map import ReachMap
 from lab import GOLDENS, pages
-from lab.mutants.mechanical import drawing, page
+from lab.mutants import recall
+from lab.mutants.mechanical import drawing, page, searching
 from lab.mutants.mechanical.drawing import Mechanical
 from lab.mutants.mechanical.reach import Reach
 from lab.mutants.mechanical.search import Found, Kept, Search
+from lab.mutants.mechanical.sites import Site
 
 #: The module that registers drawn mutants in exporting processes.
 INSTALLED = "lab.mutants.mechanical.installed"
@@ -49,12 +51,13 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--count", type=int, default=drawing.COUNT, help="mutants drawn (default: %(default)s)"
     )
-    parser.add_argument("--minutes", type=positive_float, help="try no mutant after (default: none)")
     parser.add_argument("--jobs", type=int, help="exports at a time; default: one per core")
-    parser.add_argument("--so-far", action="store_true", help="export nothing")
     parser.add_argument(
-        "--update", action="store_true", help="write the results, and harness/lab/docs/mutants.md"
+        "--search",
+        action="store_true",
+        help="before, compare those that no cell kills by two names: their search may find a model that does",
     )
+    recall.add_session(parser)
     parser.set_defaults(run=run)
 
 
@@ -75,9 +78,16 @@ def run(options: argparse.Namespace) -> int:
         if row.killers
     }
     found |= kept.read(drawn)
+    until = time.monotonic() + 60 * (options.minutes or math.inf)
+    compared = BUILD / f"compared-{version}-{drawing.digest(drawn)}"
+    if options.search:
+        read = page.read_survivors(version)
+        left = [each for each in drawn if each.name not in found or not found[each.name].killed_by]
+        holes = [each for each in left if read.get(each.name, ("",))[0] != page.EQUIVALENT]
+        searching.search(toolchain, holes, compared, options)
     if not options.so_far:
-        until = time.monotonic() + 60 * (options.minutes or math.inf)
-        for each in tried(toolchain, reached, drawn, found, kept, options.jobs, until):
+        further = searching.found(drawn, compared)
+        for each in tried(toolchain, reached, drawn, found, kept, options.jobs, until, further):
             found[each.mutant] = each
             print(f"{each.mutant} {each.verdict} {each.named} {' '.join(each.killed_by)}", flush=True)
     if options.update:
@@ -98,15 +108,19 @@ def tried(
     kept: Kept,
     jobs: int | None,
     until: float,
+    further: Mapping[Site, Sequence[Cell]],
 ) -> Iterator[Found]:
-    """Yield the results of cells for each mutant."""
-    load_zoo(reached.sources)
+    """Yield the results of cells for each mutant; of some sites, of further ones than the map has."""
+    sources = tuple(dict.fromkeys((*reached.sources, calls.ARGS)))
+    load_zoo(sources)
     # A program that is wrong with a mutant is a different one, which is enough.
     settings = toolchain.settings(
-        (*reached.sources, INSTALLED), jobs or cores(), tolerances=config.load().tolerances, execute=False
+        (*sources, INSTALLED), jobs or cores(), tolerances=config.load().tolerances, execute=False
     )
     search = Search(toolchain.release, settings, drawn, BUILD / f"drawn-{toolchain.release.version}.json")
-    yield from search.over(Reach(reached, toolchain.site_packages), tiers(reached), dict(found), kept, until)
+    reach = Reach(reached, toolchain.site_packages, further)
+    searched = [cell for cells in further.values() for cell in cells]
+    yield from search.over(reach, [*tiers(reached), searched], dict(found), kept, until)
 
 
 def tiers(reached: ReachMap) -> list[list[Cell]]:

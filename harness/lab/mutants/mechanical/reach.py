@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
@@ -23,11 +24,16 @@ class Reach:
     ----------
     site_packages
         Of the release that the map is of.
+    further
+        Cells that the map does not have, by site.
     """
 
-    def __init__(self, known: ReachMap, site_packages: Path) -> None:
+    def __init__(
+        self, known: ReachMap, site_packages: Path, further: Mapping[Site, Sequence[Cell]] | None = None
+    ) -> None:
         self.known = known
         self.site_packages = site_packages
+        self.further = further or {}
 
     def cells(self, site: Site) -> list[Cell]:
         """Return the cells whose export runs a statement of a site."""
@@ -36,4 +42,7 @@ class Reach:
         edited = code.module(site.applied(path.read_bytes()).decode())
         edits = Edits(tuple(of_functions(file, code.module_of(path), edited)), (file,), ())
         chosen = choose(edits, self.site_packages, self.known, math.inf, 1)
-        return [self.known.cells[number].cell for number in chosen.cells]
+        return [
+            *(self.known.cells[number].cell for number in chosen.cells),
+            *self.further.get(site, ()),
+        ]
