@@ -9,8 +9,8 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from executorch_goldens.diff.drift import Drift
 from executorch_goldens.settings import releases
+from executorch_goldens.words.drift import Drift
 from executorch_goldens_plugins.compare import calls
 from lab.args import page as operators
 from lab.args import table

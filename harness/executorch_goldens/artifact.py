@@ -598,14 +598,6 @@ class PassRun:
 
 
 @dataclass(frozen=True)
-class Omission:
-    """An export with a run of a pass left out, or with the tags of a partitioner in another order, which is given."""
-
-    start: int
-    tags: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Watched:
     """Functions that an export was seen to run; see `executorch_goldens.exporting.trace.Watch`.
 

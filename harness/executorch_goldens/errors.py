@@ -9,9 +9,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Names that a message lists.
-SHOWN = 10
-
 
 class HarnessError(Exception):
     """Something the user can put right; the message names the thing and the way out.
@@ -38,16 +35,6 @@ class FileError(HarnessError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.what}. {self.way_out}"
-
-
-def some(names: Sequence[str], most: int = SHOWN) -> str:
-    """Return the first names of a list, `most` of them, and how many more there are.
-
-    >>> some(["a", "b"]), some([str(number) for number in range(14)])
-    ('a, b', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 4 more')
-    """
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
 
 
 def nearest(name: str, known: Collection[str]) -> str:

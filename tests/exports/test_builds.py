@@ -16,12 +16,11 @@ from torch.utils import _pytree as pytree
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered
 from executorch_goldens.decode import DecodeError, decode
-from executorch_goldens.diff import equality
 from executorch_goldens.diff.difference import Difference
 from executorch_goldens.exporting.building import Build
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.entry import export
-from executorch_goldens.goldens import unchecked
+from executorch_goldens.goldens import equality, unchecked
 from executorch_goldens.goldens.findings import OfBuild, WrongValues
 from executorch_goldens.goldens.record import MANIFEST, MODEL
 from executorch_goldens.judging.comparison import compare

@@ -16,10 +16,9 @@ from syrupy.assertion import SnapshotAssertion
 from torch.export import Dim
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Metric
-from executorch_goldens.diff import equality
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.entry import export
-from executorch_goldens.goldens import accuracy, rendering
+from executorch_goldens.goldens import accuracy, equality, rendering
 from executorch_goldens.goldens.record import MANIFEST, Record
 from executorch_goldens.judging import verdict
 from executorch_goldens.zoo.registry import Case, ZooError, load

@@ -12,13 +12,14 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
-from executorch_goldens.artifact import PARTITIONING, STAGE, Lowered, Omission, PassRun, Watched
+from executorch_goldens.artifact import PARTITIONING, STAGE, Lowered, PassRun, Watched
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.trace import OUTSIDE, Fingerprints, Watch
 from executorch_goldens.judging.divergence import divergence
 from executorch_goldens.zoo.registry import load
 from executorch_goldens.zoo.targets import TARGETS
+from executorch_goldens.zoo.variations import Omission
 
 ZOO = load(("models",))
 

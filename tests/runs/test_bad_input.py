@@ -20,9 +20,8 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Artifact, Lowered
 from executorch_goldens.cli import ERROR
 from executorch_goldens.errors import UsageError
-from executorch_goldens.files.invocation import in_ci
+from executorch_goldens.files.invocation import in_ci, require_a_person
 from executorch_goldens.goldens.record import FORMAT
-from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.running.options import Options
 from executorch_goldens.running.plan import plan
 from executorch_goldens.settings.arguments import amount, positive_int

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens import patches
-from executorch_goldens.errors import some
 from executorch_goldens.files import untrusted
+from executorch_goldens.files.wording import some
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.decisions import Decisions, Missing, kind
 from executorch_goldens.goldens.golden import GoldenError

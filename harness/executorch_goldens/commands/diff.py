@@ -14,12 +14,11 @@ from executorch_goldens import plugins
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, read_payload
 from executorch_goldens.decode.decoded import KIND
-from executorch_goldens.diff import equality
 from executorch_goldens.diff.changes import DigestChanged
 from executorch_goldens.diff.payloads import Differences, compare
 from executorch_goldens.diff.values import ABSENT
 from executorch_goldens.errors import CommandError
-from executorch_goldens.goldens import golden, program, record
+from executorch_goldens.goldens import equality, golden, program, record
 from executorch_goldens.goldens.outline import Outline, OutlineError, outline
 from executorch_goldens.goldens.record import PROGRAM, TRACE, Record
 from executorch_goldens.settings import config
@@ -120,7 +119,7 @@ def form_of(arguments: argparse.Namespace) -> str:
 def _releases(arguments: argparse.Namespace) -> int:
     """Print the changes from one release to the other, from their goldens alone."""
     # Files do not wait for what reads whole releases.
-    from executorch_goldens.diff.drift import Drift
+    from executorch_goldens.words.drift import Drift
 
     goldens = arguments.goldens or config.load().goldens
     for version in (arguments.before, arguments.after):

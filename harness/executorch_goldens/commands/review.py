@@ -14,10 +14,11 @@ from executorch_goldens.causes.standing import Standing
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable, untrusted
+from executorch_goldens.files.invocation import require_a_person
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import decisions
 from executorch_goldens.goldens.decisions import Decision
-from executorch_goldens.judging.updating import FEWER, require_a_person
+from executorch_goldens.judging.updating import FEWER
 from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results import rows as results
 from executorch_goldens.review import listing, recording
@@ -32,7 +33,6 @@ from executorch_goldens.review.decisions import (
 from executorch_goldens.review.listing import ALTHOUGH, EXPECT
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
-from executorch_goldens.words.refusals import doubt
 
 #: The forms of the command, and the options of each.
 LIST, SHOW, ACCEPT, REJECT = "the list", "--show", "--accept", "--reject"
@@ -141,7 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.accept:
         chosen = [named(name, groups) for name in arguments.accept]
         if not arguments.although_corrupt_elsewhere:
-            require_no_doubt(chosen)
+            recording.require_no_doubt(chosen)
         accepted = [member for group in chosen for member in group.recordable]
         expecting = expectations(accepted, arguments.reason or "") if arguments.expect else []
         reviewed.conclude(accepted, {}, expecting)
@@ -182,16 +182,6 @@ def _reason(arguments: argparse.Namespace, kept: str | None) -> str:
     if reason := (arguments.reason or kept or "").strip():
         return reason
     raise CommandError("--reject GROUP takes --reason TEXT, which is kept and shown")
-
-
-def require_no_doubt(groups: Sequence[Group]) -> None:
-    """Raise CommandError for a cause that makes other cells wrong than those that would be recorded."""
-    for group in groups:
-        if group.doubt is not None:
-            raise CommandError(
-                f"nothing was recorded: {group.name}: {doubt(group.doubt)}. Reject the cause, or accept its other "
-                f"{count(len(group.recordable), 'cell')} with {ALTHOUGH}"
-            )
 
 
 def nothing(sweeps: Path, named: bool) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from executorch_goldens import plugins
-from executorch_goldens.judging.updating import UPDATE
+from executorch_goldens.files.invocation import UPDATE
 from executorch_goldens.running import options
 from executorch_goldens.running.options import CALLED_AS
 from executorch_goldens.settings.arguments import with_short

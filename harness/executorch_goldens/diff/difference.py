@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-from executorch_goldens.diff import equality, texts
+from executorch_goldens.diff import texts
 from executorch_goldens.diff.changes import ConstantChanged
 from executorch_goldens.diff.edits import CONSTANTS, TEXT, Aside, Edit, Weights
 from executorch_goldens.diff.inventories import differences
@@ -13,6 +13,7 @@ from executorch_goldens.diff.likeness import Likeness, unnumbered
 from executorch_goldens.diff.pair import Pair
 from executorch_goldens.diff.payloads import Differences
 from executorch_goldens.diff.quantities import Quantities, directions
+from executorch_goldens.goldens import equality
 from executorch_goldens.goldens.golden import LAYOUT
 from executorch_goldens.goldens.inventory import Inventory
 from executorch_goldens.goldens.record import GRAPH, MODEL, PROGRAM, Record

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
-from executorch_goldens.errors import some
+from executorch_goldens.files.wording import some
 from executorch_goldens.goldens.record import MODEL
 
 

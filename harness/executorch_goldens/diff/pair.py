@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from executorch_goldens.diff import equality
 from executorch_goldens.diff.changes import ConstantChanged, DigestChanged
 from executorch_goldens.diff.payloads import NOTHING, Differences, compare
+from executorch_goldens.goldens import equality
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.outline import Outline, OutlineError
 from executorch_goldens.goldens.record import DELEGATE, MANIFEST, PROGRAM, Record

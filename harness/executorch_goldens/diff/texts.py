@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from executorch_goldens.diff import equality
 from executorch_goldens.diff.pair import Pair
+from executorch_goldens.goldens import equality
 
 #: Lines of a section's difference that are shown; the whole sections are beside results.jsonl.
 SHOWN_LINES = 12

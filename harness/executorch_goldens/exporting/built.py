@@ -21,7 +21,6 @@ from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
 from executorch_goldens.artifact import Delegate, Lowered
 from executorch_goldens.decode import Decoded, DecodeError, Schemas, Value, decode
 from executorch_goldens.decode.pte import DTYPES
-from executorch_goldens.errors import some
 from executorch_goldens.exporting import compat, kernels
 from executorch_goldens.exporting.arrays import type_name
 from executorch_goldens.exporting.building import Build, Built, Method
@@ -50,7 +49,7 @@ from executorch_goldens.exporting.recipe import unexecuted
 from executorch_goldens.exporting.running import run_program
 from executorch_goldens.exporting.trace import is_plain
 from executorch_goldens.files import logged
-from executorch_goldens.files.wording import type_of
+from executorch_goldens.files.wording import some, type_of
 from executorch_goldens.zoo.registry import Case, ZooError
 from executorch_goldens.zoo.targets import REFERENCE_MODEL, TOSA, XNNPACK
 

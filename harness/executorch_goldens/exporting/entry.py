@@ -13,15 +13,7 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
-from executorch_goldens.artifact import (
-    DECLARATION,
-    MACHINE,
-    UNSTEADY_MODEL,
-    Artifact,
-    Failure,
-    Lowered,
-    Omission,
-)
+from executorch_goldens.artifact import DECLARATION, MACHINE, UNSTEADY_MODEL, Artifact, Failure, Lowered
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting import kernels, recipe
 from executorch_goldens.exporting.blame import OF_THE_MACHINE, described, own_error
@@ -33,6 +25,7 @@ from executorch_goldens.exporting.trace import Watch
 from executorch_goldens.files import logged, shortage
 from executorch_goldens.goldens.causes import without_sources
 from executorch_goldens.zoo.registry import Case, UnsteadyError, ZooError
+from executorch_goldens.zoo.variations import Omission
 
 #: The runtime's message for an input larger than the planned memory.
 BOUNDED = "Attempted to resize a bounded tensor"

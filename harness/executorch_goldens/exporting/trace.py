@@ -29,7 +29,6 @@ from executorch_goldens.artifact import (
     PARTITIONING,
     STAGE,
     Altered,
-    Omission,
     PassRun,
     Tensor,
     Watched,
@@ -38,6 +37,7 @@ from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.arrays import array_of
 from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.observing import Marks
+from executorch_goldens.zoo.variations import Omission
 
 #: The pipeline of passes that run outside of all of `compat.pipelines`.
 OUTSIDE = "exir"

@@ -7,6 +7,11 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
+from executorch_goldens.errors import UsageError
+
+#: Option that accepts a golden.
+UPDATE = "--snapshot-update"
+
 #: Options that say which cells run, and how many words follow each. A command for one cell replaces them.
 SELECTING = {
     "--cell": 1,
@@ -20,7 +25,7 @@ SELECTING = {
 }
 #: Options that say what is written, and how many words follow each. A command that accepts or prunes names its own.
 WRITING = {
-    **dict.fromkeys(("--snapshot-update", "--snapshot-update-new-only"), 0),
+    **dict.fromkeys((UPDATE, "--snapshot-update-new-only"), 0),
     **dict.fromkeys(("--collect-only", "--co"), 0),
 }
 
@@ -31,6 +36,15 @@ NO = ("", "0", "false", "no", "off", "n", "f")
 def in_ci() -> bool:
     """Return whether this process runs in a CI service: the variable ``CI`` is set and not false."""
     return os.environ.get("CI", "").strip().lower() not in NO
+
+
+def require_a_person(updating: bool, asked: str = UPDATE) -> None:
+    """Raise UsageError where goldens would be written and nobody is there to accept them."""
+    if updating and in_ci():
+        raise UsageError(
+            f"{asked} is refused because CI is set: goldens are accepted by a person, in a checkout. "
+            "Run it there and commit the result."
+        )
 
 
 def again(called: Sequence[str], *further: str, replaced: str = "") -> str:

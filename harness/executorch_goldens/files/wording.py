@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+#: Names that a message lists.
+SHOWN = 10
+
 
 def count(number: int, noun: str) -> str:
     """Return a number with its noun.
@@ -13,6 +16,16 @@ def count(number: int, noun: str) -> str:
     ('1 cell', '2 cells')
     """
     return f"{number} {noun}{'s' if number != 1 else ''}"
+
+
+def some(names: Sequence[str], most: int = SHOWN) -> str:
+    """Return the first names of a list, `most` of them, and how many more there are.
+
+    >>> some(["a", "b"]), some([str(number) for number in range(14)])
+    ('a, b', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 4 more')
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:

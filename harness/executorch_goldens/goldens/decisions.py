@@ -28,8 +28,8 @@ from msgspec import UNSET, UnsetType
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError, nearest
-from executorch_goldens.files import durable, untrusted
-from executorch_goldens.goldens import findings, golden, merging
+from executorch_goldens.files import durable, merging, untrusted
+from executorch_goldens.goldens import findings, golden
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.golden import UnwritableError
 from executorch_goldens.goldens.quantities import BudgetLimits

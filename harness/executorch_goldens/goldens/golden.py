@@ -15,9 +15,9 @@ from pathlib import Path
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import FileError
-from executorch_goldens.files import durable, untrusted
+from executorch_goldens.files import durable, merging, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
-from executorch_goldens.goldens import merging, program
+from executorch_goldens.goldens import program
 from executorch_goldens.goldens.record import FAILURE, FORMAT, GRAPH, PROGRAM, Record, RecordError, version
 
 #: Fact with the digest of the payloads and the program that holds on every architecture

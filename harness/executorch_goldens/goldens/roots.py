@@ -14,8 +14,8 @@ from pathlib import Path
 import filelock
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.files import durable, untrusted
-from executorch_goldens.goldens import golden, merging, record
+from executorch_goldens.files import durable, merging, untrusted
+from executorch_goldens.goldens import golden, record
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.record import FORMAT
 

@@ -10,10 +10,9 @@ from typing import Any
 
 from executorch_goldens.artifact import EXPORTED, STAGE, Artifact, Cell, Failure, Lowered, Outcome, PassRun
 from executorch_goldens.decode import DecodeError
-from executorch_goldens.diff import equality
 from executorch_goldens.diff.difference import Difference
 from executorch_goldens.diff.likeness import RENAMED
-from executorch_goldens.goldens import findings, golden, rendering
+from executorch_goldens.goldens import equality, findings, golden, rendering
 from executorch_goldens.goldens.decisions import FILE, KNOWN, NONE, Decisions
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.numerics import Numerics

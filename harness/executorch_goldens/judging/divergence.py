@@ -7,8 +7,9 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from executorch_goldens.artifact import PARTITIONING, STAGE, Omission, PassRun
+from executorch_goldens.artifact import PARTITIONING, STAGE, PassRun
 from executorch_goldens.diff.changes import Change
+from executorch_goldens.zoo.variations import Omission
 
 
 class How(enum.StrEnum):

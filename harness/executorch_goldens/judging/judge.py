@@ -16,8 +16,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell, Failure, Outcome
 from executorch_goldens.decode import DecodeError
-from executorch_goldens.diff import equality
-from executorch_goldens.goldens import findings, golden
+from executorch_goldens.goldens import equality, findings, golden
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.goldens.golden import ConflictError
 from executorch_goldens.goldens.record import Record

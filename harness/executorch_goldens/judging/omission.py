@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from executorch_goldens.artifact import Omission, Outcome
+from executorch_goldens.artifact import Outcome
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.judging.exports import Exports
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.settings.releases import Release
+from executorch_goldens.zoo.variations import Omission
 
 
 def proof(

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from syrupy.data import Snapshot, SnapshotCollection, SnapshotCollections
 from syrupy.extensions.base import AbstractSyrupyExtension
 
-from executorch_goldens.diff import equality
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.record import Record
 
 if TYPE_CHECKING:

@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from executorch_goldens.errors import UsageError
-from executorch_goldens.files.invocation import in_ci
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.zoo import variations
 
-#: Option that accepts a golden.
-UPDATE = "--snapshot-update"
 #: Option of a review that lets a golden name fewer variations than it does.
 FEWER = "--fewer-variations"
 
@@ -35,15 +31,6 @@ class Updating:
     def any(self) -> bool:
         """True if anything may be written."""
         return self.new or self.changed
-
-
-def require_a_person(updating: bool, asked: str = UPDATE) -> None:
-    """Raise UsageError where goldens would be written and nobody is there to accept them."""
-    if updating and in_ci():
-        raise UsageError(
-            f"{asked} is refused because CI is set: goldens are accepted by a person, in a checkout. "
-            "Run it there and commit the result."
-        )
 
 
 class Fewer(NamedTuple):

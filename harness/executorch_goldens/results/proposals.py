@@ -17,10 +17,9 @@ from typing import Any, Self
 import msgspec
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.diff import equality
 from executorch_goldens.errors import CommandError, FileError
 from executorch_goldens.files import plain, untrusted
-from executorch_goldens.goldens import findings, golden
+from executorch_goldens.goldens import equality, findings, golden
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.findings import Fault, Finding, Frame, Key, OneOf
 from executorch_goldens.goldens.golden import GoldenError

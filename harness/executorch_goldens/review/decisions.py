@@ -15,14 +15,12 @@ from pathlib import Path
 
 import msgspec
 
-from executorch_goldens.artifact import Cell
 from executorch_goldens.causes.groups import BARRED, Group, Member
-from executorch_goldens.diff import equality
 from executorch_goldens.diff.likeness import RENAMED
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import decisions as book
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.decisions import Decision
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.record import Record
@@ -113,14 +111,14 @@ def _accepted(part: PartialResults, goldens: Path) -> Iterator[str]:
         # Unreadable files hold no acceptance; a report says why.
         with contextlib.suppress(ProposalError):
             made = proposals.made(untrusted.inside(part.folder, row.target, row.case))
-        if len(made) == 1 and _is_golden(made[0], goldens / version, row.cell):
+        if len(made) == 1 and _is_golden(made[0], golden.file_of(goldens / version, row.cell)):
             yield row.name
 
 
-def _is_golden(made: Record, root: Path, cell: Cell) -> bool:
-    """Return whether a cell has this golden; one that is damaged is none."""
+def _is_golden(made: Record, file: Path) -> bool:
+    """Return whether a file has this golden; one that is damaged has none."""
     with contextlib.suppress(GoldenError):
-        standing = golden.read(golden.file_of(root, cell))
+        standing = golden.read(file)
         return standing is not None and equality.equal(standing, made)
     return False
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from executorch_goldens.causes.groups import BARRED, OUTDATED, PENDING, UNDECIDED, Group, Member
-from executorch_goldens.diff import equality, texts
+from executorch_goldens.diff import texts
 from executorch_goldens.diff.difference import Difference
-from executorch_goldens.errors import some
-from executorch_goldens.files.wording import aligned, count
+from executorch_goldens.files.wording import aligned, count, some
+from executorch_goldens.goldens import equality
 from executorch_goldens.goldens.decisions import Missing
 from executorch_goldens.goldens.labels import OF_VARIATIONS, Labels
 from executorch_goldens.goldens.record import Record

@@ -11,21 +11,32 @@ import filelock
 
 from executorch_goldens.causes.groups import Group, Member
 from executorch_goldens.causes.standing import Standing
-from executorch_goldens.errors import UsageError
+from executorch_goldens.errors import CommandError, UsageError
+from executorch_goldens.files.invocation import require_a_person
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.record import Record
-from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.results import proposals
 from executorch_goldens.results.proposals import CellFile, Proposal, ProposalError
 from executorch_goldens.results.rows import lock
 from executorch_goldens.review.decisions import THREAD, TRACKER
+from executorch_goldens.review.listing import ALTHOUGH
 from executorch_goldens.words import findings, refusals
 
 #: File beside the results that holds it, for ``git commit -F``.
 FILE = "commit.txt"
 #: Columns of its text.
 WIDTH = 72
+
+
+def require_no_doubt(groups: Sequence[Group]) -> None:
+    """Raise CommandError for a cause that makes other cells wrong than those that would be recorded."""
+    for group in groups:
+        if group.doubt is not None:
+            raise CommandError(
+                f"nothing was recorded: {group.name}: {refusals.doubt(group.doubt)}. Reject the cause, or accept its "
+                f"other {count(len(group.recordable), 'cell')} with {ALTHOUGH}"
+            )
 
 
 def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: Standing) -> list[Path]:

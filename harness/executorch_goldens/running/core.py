@@ -10,8 +10,8 @@ from pathlib import Path
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.files import untrusted
-from executorch_goldens.goldens import golden, merging
+from executorch_goldens.files import merging, untrusted
+from executorch_goldens.goldens import golden
 from executorch_goldens.running.options import CORE, FULL, Options
 
 FILE = "core.txt"

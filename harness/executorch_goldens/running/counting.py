@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.errors import some
-from executorch_goldens.files.wording import count
+from executorch_goldens.files.wording import count, some
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.results.rows import ALLOWED, KNOWN
 from executorch_goldens.words.findings import NOT_JUDGED, NOT_RUN

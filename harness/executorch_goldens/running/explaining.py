@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from executorch_goldens.artifact import Artifact, Cell, Omission, Outcome
+from executorch_goldens.artifact import Artifact, Cell, Outcome
 from executorch_goldens.causes.groups import DECIDED
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging import omission, verdict
@@ -32,7 +32,7 @@ from executorch_goldens.sweep.seconds import Seconds
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.words import causes
 from executorch_goldens.words.verdicts import lines
-from executorch_goldens.zoo.variations import Variation
+from executorch_goldens.zoo.variations import Omission, Variation
 
 T = TypeVar("T")
 

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 from executorch_goldens import patches, plugins
 from executorch_goldens.files import invocation
+from executorch_goldens.files.invocation import UPDATE
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.findings import matches
 from executorch_goldens.goldens.record import Record
-from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.patches import Patch
 from executorch_goldens.running.plan import Plan

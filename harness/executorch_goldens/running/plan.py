@@ -10,9 +10,9 @@ from typing import Any
 from executorch_goldens import patches, plugins
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
+from executorch_goldens.files.invocation import require_a_person
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.decisions import Decisions
-from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL, VARIATIONS, Options
 from executorch_goldens.running.selection import (

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from executorch_goldens import extensions, patches
 from executorch_goldens.artifact import Cell
-from executorch_goldens.errors import UsageError, some
+from executorch_goldens.errors import UsageError
+from executorch_goldens.files.invocation import UPDATE
+from executorch_goldens.files.wording import some
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import FILE, Decisions
-from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.running.zoo import Listed, load_zoo
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import worker_environment

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from executorch_goldens import extensions, plugins
-from executorch_goldens.artifact import Omission
+from executorch_goldens.zoo.variations import Omission
 
 #: Directory that ``executorch_goldens`` is imported from: a checkout, or an environment's site-packages.
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -21,7 +21,7 @@ import msgspec
 from executorch_goldens.artifact import Casualty, Cell, Outcome
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import durable, untrusted
-from executorch_goldens.goldens.merging import bring_back
+from executorch_goldens.files.merging import bring_back
 
 TABLE = "seconds.txt"
 LOCAL = "seconds.json"

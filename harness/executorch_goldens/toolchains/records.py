@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from executorch_goldens.errors import UsageError, some
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files.durable import ASIDE
+from executorch_goldens.files.wording import some
 from executorch_goldens.sweep.facts import Digests
 from executorch_goldens.toolchains.installed import STACK
 

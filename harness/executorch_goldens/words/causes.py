@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from executorch_goldens.artifact import PassRun
-from executorch_goldens.errors import some
+from executorch_goldens.files.wording import some
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.judging.attribution import Attribution, Follows
 from executorch_goldens.judging.divergence import Divergence, How

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from executorch_goldens.artifact import Lost
-from executorch_goldens.errors import some
-from executorch_goldens.files.wording import count
+from executorch_goldens.files.wording import count, some
 from executorch_goldens.goldens import findings
 from executorch_goldens.goldens.findings import Deviated, Fails, Finding, Wiring
 from executorch_goldens.goldens.labels import OF_RUN, Labels

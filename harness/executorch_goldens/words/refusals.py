@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 
-from executorch_goldens.errors import some
-from executorch_goldens.files.wording import count
+from executorch_goldens.files.wording import count, some
 from executorch_goldens.goldens.decisions import FAILURE, FILE, NO_CELL, UNMET, Missing, Misused
 from executorch_goldens.judging.updating import FEWER, Fewer
 from executorch_goldens.judging.verdict import Doubt, Refusal

@@ -155,6 +155,14 @@ FACTORS = {
 }
 
 
+@dataclass(frozen=True)
+class Omission:
+    """An export with a run of a pass left out, or with the tags of a partitioner in another order, which is given."""
+
+    start: int
+    tags: tuple[str, ...] = ()
+
+
 def parse_hash_seeds(text: str) -> tuple[int, ...]:
     """Read ``0,3,7``; raise `HashSeedError` for anything that is not a list of distinct seeds.
 

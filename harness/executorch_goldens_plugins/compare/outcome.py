@@ -12,10 +12,10 @@ from typing import Any
 
 from executorch_goldens.artifact import DIFFERS, UNKNOWN, Artifact, Failure, Lowered, Outcome
 from executorch_goldens.decode import DecodeError
-from executorch_goldens.diff import equality, likeness
+from executorch_goldens.diff import likeness
 from executorch_goldens.diff.difference import Difference
 from executorch_goldens.diff.quantities import BETTER, WORSE, Quantity, accuracies
-from executorch_goldens.goldens import accuracy, rendering
+from executorch_goldens.goldens import accuracy, equality, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.findings import Fails, Key, without_details
 from executorch_goldens.goldens.labels import OF_TOOLCHAINS

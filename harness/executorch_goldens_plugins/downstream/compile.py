@@ -18,9 +18,9 @@ from executorch_goldens import patches
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
+from executorch_goldens.files.invocation import UPDATE, require_a_person
 from executorch_goldens.files.untrusted import require_name
 from executorch_goldens.files.wording import count
-from executorch_goldens.judging.updating import UPDATE, require_a_person
 from executorch_goldens.running.selection import require_repeats, select
 from executorch_goldens.running.zoo import load_zoo
 from executorch_goldens.settings import config, releases

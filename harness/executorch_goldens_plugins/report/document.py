@@ -22,7 +22,6 @@ from markupsafe import Markup
 from packaging.version import Version
 
 from executorch_goldens.causes.groups import Group, Member
-from executorch_goldens.diff.drift import Drift
 from executorch_goldens.diff.edits import KINDS
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
@@ -32,6 +31,7 @@ from executorch_goldens.results.compared import SAME
 from executorch_goldens.results.rows import KNOWN
 from executorch_goldens.review import listing
 from executorch_goldens.review.decisions import ACCEPTED, REJECTED, THREAD, TRACKER
+from executorch_goldens.words.drift import Drift
 from executorch_goldens.words.errors import times
 from executorch_goldens.words.findings import reason
 from executorch_goldens_plugins.report import cell

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.decode import Decoded, Schemas
-from executorch_goldens.diff import equality
 from executorch_goldens.diff.difference import Difference
 from executorch_goldens.diff.payloads import Differences
-from executorch_goldens.errors import CommandError, some
-from executorch_goldens.goldens import golden, program, rendering
+from executorch_goldens.errors import CommandError
+from executorch_goldens.files.wording import some
+from executorch_goldens.goldens import equality, golden, program, rendering
 from executorch_goldens.goldens.outline import OutlineError
 from executorch_goldens.goldens.record import DELEGATE, DIGITS, PROGRAM, Record
 

@@ -16,7 +16,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
-from executorch_goldens.judging.updating import UPDATE
+from executorch_goldens.files.invocation import UPDATE
 from executorch_goldens.running.selection import require_flatc
 from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import share, with_short

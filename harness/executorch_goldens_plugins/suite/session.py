@@ -24,11 +24,11 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.errors import HarnessError, UsageError
 from executorch_goldens.files import untrusted
+from executorch_goldens.files.invocation import UPDATE, require_a_person
 from executorch_goldens.goldens import roots
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.judging.judge import Judge
 from executorch_goldens.judging.own_files import OwnFiles
-from executorch_goldens.judging.updating import UPDATE, require_a_person
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.messages import message
 from executorch_goldens.running.options import Options, read

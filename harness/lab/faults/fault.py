@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens.judging.updating import UPDATE
+from executorch_goldens.files.invocation import UPDATE
 from lab.faults.place import SOUND, LostError, Place, demand, kill, until
 
 #: Seconds that processes may take to end after their run: a template that is warming up sees it when it is done.

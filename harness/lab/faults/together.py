@@ -7,7 +7,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 
-from executorch_goldens.judging.updating import UPDATE
+from executorch_goldens.files.invocation import UPDATE
 from lab.faults.fault import Fault
 from lab.faults.place import Ended, Place, demand
 from lab.faults.running import ONE, while_exporting

@@ -16,10 +16,10 @@ from executorch_goldens import patches
 from executorch_goldens.causes.groups import PENDING, grouped, read_members
 from executorch_goldens.causes.standing import Standing
 from executorch_goldens.files import durable
+from executorch_goldens.files.invocation import UPDATE
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.findings import Differs
 from executorch_goldens.goldens.record import GRAPH, Record
-from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.results import proposals, provenance
 from executorch_goldens.results.proposals import CellFile, Proposal
 from executorch_goldens.settings import config, releases

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.files.invocation import UPDATE
 from executorch_goldens.goldens import golden
-from executorch_goldens.judging.updating import UPDATE
 from lab.faults.fault import Fault
 from lab.faults.place import SOUND, TARGET, Place, demand, tiny_disk
 from lab.faults.running import ONE

@@ -15,7 +15,7 @@ from typing import Any
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError, UsageError
-from executorch_goldens.judging.updating import UPDATE, require_a_person
+from executorch_goldens.files.invocation import UPDATE, require_a_person
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL, TIERS
 from executorch_goldens.running.selection import load_cells, select

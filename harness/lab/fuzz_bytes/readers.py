@@ -16,10 +16,9 @@ from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered
 from executorch_goldens.decode import DecodeError, SchemaError, decode
 from executorch_goldens.decode.schema import load
 from executorch_goldens.decode.schemas import PLACES, Schemas
-from executorch_goldens.diff import equality
 from executorch_goldens.diff.payloads import compare
 from executorch_goldens.errors import UsageError
-from executorch_goldens.goldens import decisions, golden, roots
+from executorch_goldens.goldens import decisions, equality, golden, roots
 from executorch_goldens.goldens.decisions import DecisionError, Decisions
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.inventory import InventoryError

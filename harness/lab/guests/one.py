@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from executorch_goldens.cli import DIFFERENT, SAME
-from executorch_goldens.judging.updating import require_a_person
+from executorch_goldens.files.invocation import require_a_person
 from executorch_goldens.running.options import CORE, FULL, TIERS, Options
 from executorch_goldens.running.plan import plan
 from executorch_goldens.settings import config

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.artifact import Artifact, Cell, Outcome
-from executorch_goldens.diff import equality
 from executorch_goldens.errors import UsageError
-from executorch_goldens.goldens import golden, rendering
+from executorch_goldens.goldens import equality, golden, rendering
 from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.running.selection import load_cells, select

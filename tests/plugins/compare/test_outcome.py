@@ -18,8 +18,7 @@ from executorch_goldens.artifact import (
     ProbedFunction,
     TimedOut,
 )
-from executorch_goldens.diff import equality
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.findings import Fails
 from executorch_goldens.goldens.record import MANIFEST, Record

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from executorch_goldens.artifact import Lowered, Metric, Sample, Tensor
-from executorch_goldens.diff import equality
-from executorch_goldens.goldens import rendering
+from executorch_goldens.goldens import equality, rendering
 from executorch_goldens.goldens.accuracy import (
     EMPTY,
     ERROR,

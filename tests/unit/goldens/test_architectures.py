@@ -9,8 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import STAGE, Lowered, PassRun
 from executorch_goldens.decode import decode
-from executorch_goldens.diff import equality
-from executorch_goldens.goldens import golden, rendering
+from executorch_goldens.goldens import equality, golden, rendering
 from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.record import MANIFEST, TRACE, Record
 from executorch_goldens.goldens.rendering import MadeWith

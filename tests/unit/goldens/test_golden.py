@@ -23,9 +23,8 @@ from executorch_goldens.artifact import (
     PassRun,
     Watched,
 )
-from executorch_goldens.diff import equality
 from executorch_goldens.files import durable
-from executorch_goldens.goldens import golden, rendering, roots
+from executorch_goldens.goldens import equality, golden, rendering, roots
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.record import DIGITS, FORMAT, Record
 from tests import GOLDENS, REPOSITORY

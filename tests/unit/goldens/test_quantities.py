@@ -13,7 +13,6 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Cell
 from executorch_goldens.diff import quantities
 from executorch_goldens.diff.difference import Difference
-from executorch_goldens.diff.drift import Drift
 from executorch_goldens.diff.quantities import Quantities
 from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.decisions import BUDGET, Decision, Decisions
@@ -23,6 +22,7 @@ from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.quantities import BudgetLimits, measured, over
 from executorch_goldens.goldens.record import MANIFEST, PROGRAM, Record
 from executorch_goldens.judging import verdict
+from executorch_goldens.words.drift import Drift
 from executorch_goldens.words.findings import lines
 from tests import REPOSITORY
 from tests.conftest import Artifacts

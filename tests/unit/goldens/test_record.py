@@ -8,8 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from executorch_goldens.diff import equality
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.operators import OPERATORS
 from executorch_goldens.goldens.record import Record, RecordError
 from tests import GOLDENS

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from executorch_goldens.artifact import PARTITIONING, STAGE, Omission, PassRun
+from executorch_goldens.artifact import PARTITIONING, STAGE, PassRun
 from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.judging.divergence import How, divergence, divergence_from_golden
+from executorch_goldens.zoo.variations import Omission
 from tests.support.screens import of_divergence
 
 FOLD = PassRun("arm backend", "Fold", "a", True)

@@ -14,12 +14,12 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files import durable, os_errors
+from executorch_goldens.files.invocation import UPDATE
 from executorch_goldens.files.os_errors import OsRefusedError
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.golden import GoldenError, UnwritableError
 from executorch_goldens.goldens.record import GRAPH, Record
 from executorch_goldens.judging.snapshot import GoldenExtension
-from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.results import merging, provenance
 from executorch_goldens.results.merging import MergeError
 from executorch_goldens.results.rows import lock

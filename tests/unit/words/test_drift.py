@@ -12,11 +12,11 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import ERROR, main
 from executorch_goldens.diff.difference import of_inventories
-from executorch_goldens.diff.drift import Drift, inventories
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.goldens.inventory import Inventory
 from executorch_goldens.goldens.record import Record
+from executorch_goldens.words.drift import Drift, inventories
 from tests import GOLDENS
 from tests.support.making import with_texts
 from tests.support.screens import screen
