@@ -24,7 +24,6 @@ from executorch_goldens.settings.arguments import Forms
 COMMANDS = {
     "diff": "show how two payloads, goldens or releases differ",
     "env": "make, list and remove the environments of toolchains",
-    "merge": "join the results of shards into those of one run, or summarize results",
     "review": "review changed cells, cause by cause, and accept or reject them",
     "run": "check the cells of a zoo against their goldens",
     "show": "print a payload, a .pte or a cell as text",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from executorch_goldens.commands import merge
 from executorch_goldens.running import options
+from executorch_goldens_plugins.merge import command as merge
 
 #: The person's, or an outer pytest's.
 DROPPED = (

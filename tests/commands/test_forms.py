@@ -65,7 +65,7 @@ def forms() -> dict[str, Forms]:
 
 
 def test_forms_name_options_that_there_are() -> None:
-    assert {"diff", "merge", "review", "show"} == set(forms())
+    assert {"diff", "review", "show"} == set(forms())
     for name, each in forms().items():
         there = {option for action in parser_of(name)._actions for option in action.option_strings}
         assert {option for options in each.options.values() for option in options} <= there, name

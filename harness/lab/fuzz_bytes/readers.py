@@ -29,7 +29,6 @@ from executorch_goldens.results import rows as results
 from executorch_goldens.results.merging import MergeError
 from executorch_goldens.results.proposals import CellFile, ProposalError
 from executorch_goldens.results.provenance import Provenance
-from executorch_goldens.review.summary import ReviewSummary
 from executorch_goldens.running import core
 from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.releases import MatrixError
@@ -41,6 +40,7 @@ from executorch_goldens_plugins.downstream.golden import CONTENTS, CompiledGolde
 from executorch_goldens_plugins.downstream.verdicts import judge as judge_compiled
 from executorch_goldens_plugins.explorer import origins
 from executorch_goldens_plugins.explorer.origins import OriginsError
+from executorch_goldens_plugins.merge.summary import ReviewSummary
 from lab import REPOSITORY
 from lab.fielded import goldens as fielded
 from lab.fielded import page

@@ -23,7 +23,7 @@ from executorch_goldens.settings.config import Config
 from tests import REPOSITORY
 from tests.conftest import Artifacts
 from tests.support import replay
-from tests.support.making import with_texts, wrong
+from tests.support.making import renamed, with_texts, wrong
 from tests.support.runner import Runner, made_once
 from tests.support.screens import screen
 
@@ -162,3 +162,15 @@ def edit(runner: Runner, cell: str, **fields: Any) -> None:
 def proposal_of(runner: Runner, cell: str) -> Proposal | None:
     """Return the proposal of a cell; None where nothing is proposed."""
     return CellFile.load(runner.sweeps / cell).proposal
+
+
+@pytest.fixture
+def renaming(proposed: Runner, artifacts: Artifacts) -> Runner:
+    """Of the three cases on four targets, a constant differs in alpha, and names alone in beta and gamma."""
+    constants, steady = artifacts["hashed-constant"], artifacts["steady"][0]
+    proposed.answers({"alpha": constants[1], "*": renamed(steady)})
+    assert proposed(*RUN).code == 1
+    # Each may have been named by a different pass.
+    for number, cell in enumerate(("tosa-fp/beta", "xnnpack-fp32/beta", "tosa-int/gamma")):
+        edit(proposed, cell, blamed=f"Pass{number}")
+    return proposed

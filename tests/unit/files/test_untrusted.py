@@ -18,7 +18,6 @@ import pytest
 
 from executorch_goldens import cli
 from executorch_goldens.artifact import Cell
-from executorch_goldens.commands import merge
 from executorch_goldens.errors import HarnessError, UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.untrusted import UntrustedError
@@ -29,12 +28,10 @@ from executorch_goldens.results import rows as results
 from executorch_goldens.results.merging import MergeError
 from executorch_goldens.results.proposals import CellFile, ProposalError
 from executorch_goldens.results.provenance import Provenance
-from executorch_goldens.review.summary import ReviewSummary
 from executorch_goldens.settings import config
 from executorch_goldens.sweep import store as storage
 from executorch_goldens.sweep.store import Store, StoreError
 from tests import DATA, GOLDENS
-from tests.support.rows import row
 
 RESULTS = DATA / "report_results" / "stock"
 GOLDEN = GOLDENS / "1.4.1" / "tosa-fp" / "linear.txt"
@@ -405,15 +402,3 @@ def test_a_failing_cell_gives_a_job_no_command() -> None:
     said = untrusted.escape_ci(f"corrupt: a\n  ::add-mask::x\n::error::y\nz ##[group]q {HOSTILE}")
     assert not untrusted.CONTROLS.search(said)
     assert not any(line.lstrip().startswith("::") or "##[" in line for line in said.splitlines())
-
-
-def test_the_summary_of_a_job_has_no_markup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(merge.STEP_SUMMARY, str(tmp_path / "summary"))
-    merge.step_summary("t", ["corrupt"], ["corrupt: a: <img src=x> [x](http://y) @z `a`\n# b | c"])
-    (line,) = (line for line in (tmp_path / "summary").read_text().splitlines() if line.startswith("-"))
-    for markup in ("<img", "http://", "@z", " `a`", " | c", "[x]"):
-        assert markup not in line, line
-
-
-def test_a_comment_has_no_markup_of_a_verdict() -> None:
-    assert "<b>" not in "\n".join(ReviewSummary([row(verdict="<b>x</b>", accepted=False)], ()).markdown())

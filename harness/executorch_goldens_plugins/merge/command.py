@@ -27,11 +27,11 @@ from executorch_goldens.review.decisions import (
     decisions,
     rejected,
 )
-from executorch_goldens.review.summary import ReviewSummary, linked, marks
 from executorch_goldens.running import counting
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
 from executorch_goldens.settings.config import Config
+from executorch_goldens_plugins.merge.summary import ReviewSummary, linked, marks
 
 #: Variable that names the file for the summary of a job (GitHub Actions, "Workflow commands").
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"

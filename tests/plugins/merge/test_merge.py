@@ -17,14 +17,15 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from executorch_goldens import cli
 from executorch_goldens.artifact import Killed
 from executorch_goldens.cli import main
-from executorch_goldens.commands.merge import STEP_SUMMARY
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.goldens.decisions import FAILURE, KNOWN, Decision, write
 from executorch_goldens.results import proposals, provenance
 from executorch_goldens.results import rows as results
 from executorch_goldens.zoo.variations import variations
+from executorch_goldens_plugins.merge.command import STEP_SUMMARY, step_summary
 from tests.support.making import artifact, failure
 from tests.support.runner import Runner
 from tests.support.screens import screen
@@ -389,3 +390,35 @@ def test_a_machine_is_its_processor_its_cores_and_its_memory(tmp_path: Path) -> 
     (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: Some  CPU @ 2 GHz\nmodel name : Other\n")
     assert provenance.processor(tmp_path / "cpuinfo") == "Some CPU @ 2 GHz"
     assert provenance.processor(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "word"), [(False, "renamed"), pytest.param(True, "allowed rename", marks=pytest.mark.slow)]
+)
+def test_merged_results_and_a_report_count_renames(
+    renaming: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str], allowed: bool, word: str
+) -> None:
+    if allowed:
+        text = renaming.results.read_text()
+        lines = [
+            line.replace('"accepted": false', '"accepted": true') if '"renamed"' in line else line
+            for line in text.splitlines()
+        ]
+        renaming.results.write_text("\n".join(lines) + "\n")
+        for cell in renaming.sweeps.glob("*/*"):
+            if cell.name != "alpha":
+                (cell / "cell.json").unlink(missing_ok=True)
+    merged, file = tmp_path / "merged", tmp_path / "report.html"
+    words = ("merge", str(renaming.sweeps), f"--goldens={renaming.goldens}", "--into", str(merged))
+    assert cli.main([*words]) == cli.DIFFERENT
+    assert f"8 {word}" in capsys.readouterr().out
+    assert cli.main(["report", str(merged), f"--goldens={renaming.goldens}", "--html", str(file)]) == cli.SAME
+    assert f"8 {word}" in capsys.readouterr().out
+
+
+def test_the_summary_of_a_job_has_no_markup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STEP_SUMMARY, str(tmp_path / "summary"))
+    step_summary("t", ["corrupt"], ["corrupt: a: <img src=x> [x](http://y) @z `a`\n# b | c"])
+    (line,) = (line for line in (tmp_path / "summary").read_text().splitlines() if line.startswith("-"))
+    for markup in ("<img", "http://", "@z", " `a`", " | c", "[x]"):
+        assert markup not in line, line

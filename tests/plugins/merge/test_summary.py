@@ -12,11 +12,11 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens import cli
-from executorch_goldens.commands.merge import parts_of, rows
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import KNOWN, Decision
 from executorch_goldens.review.decisions import ReviewDecisions
-from executorch_goldens.review.summary import MARK, ResultRow, ReviewSummary, marks
+from executorch_goldens_plugins.merge.command import parts_of, rows
+from executorch_goldens_plugins.merge.summary import MARK, ResultRow, ReviewSummary, marks
 from tests.commands.review.conftest import RUN, Artifacts, Review, edit, found, shown, titled
 from tests.support.rows import row
 from tests.support.runner import Runner
@@ -214,3 +214,20 @@ def test_known_defects_are_apart_with_their_reason_and_a_link(
     lines = list(summary.markdown())
     assert len(lines) <= 10
     assert shown(proposed, lines) == snapshot
+
+
+def test_the_summary_of_renames_is_to_be_decided_and_allowed_ones_are_counted_apart(
+    renaming: Runner, snapshot: SnapshotAssertion
+) -> None:
+    made = [row for row in rows(parts_of([renaming.folder / "sweeps"])) if row.case != "alpha"]
+    red = ReviewSummary(made, [titled(renaming, "names alone")])
+    assert red.state == "changed"
+    assert shown(renaming, red.markdown()) == snapshot(name="red")
+    allowed = ReviewSummary([msgspec.structs.replace(row, accepted=True) for row in made], [])
+    assert shown(renaming, allowed.markdown()) == snapshot(name="allowed")
+    recorded = ReviewSummary([msgspec.structs.replace(row, accepted=True, recorded=True) for row in made], [])
+    assert shown(renaming, recorded.markdown()) == snapshot(name="recorded")
+
+
+def test_a_comment_has_no_markup_of_a_verdict() -> None:
+    assert "<b>" not in "\n".join(ReviewSummary([row(verdict="<b>x</b>", accepted=False)], ()).markdown())
