@@ -14,7 +14,7 @@ from executorch_goldens.artifact import Artifact, Cell, Outcome
 from executorch_goldens.zoo.registry import Case, load
 from executorch_goldens_plugins.compare import calls
 from executorch_goldens_plugins.compare.reach.answer import statements_run
-from executorch_goldens_plugins.compare.reach.choice import DEAR, around
+from executorch_goldens_plugins.compare.reach.choice import DEAR, around, beside
 from executorch_goldens_plugins.compare.reach.code import text_of
 from executorch_goldens_plugins.compare.reach.edits import Edits
 from executorch_goldens_plugins.compare.reach.map import ReachMap
@@ -74,7 +74,7 @@ def search(
     changed = [one for each in zip(near, itertools.cycle(rare), strict=False) for one in each]
     chance = random.Random(SEED)
     targets = tuple(dict.fromkeys(cell.target for cell in able))
-    named = operators(edits, head, [cell.case for cell in able])
+    named = operators(edits, head, [cell.case for cell in able], beside(edits, known))
     tries = candidates(cases, named, targets, chance)
     if not near and not tries:
         return None
@@ -104,20 +104,26 @@ def search(
     return Search(replace(sides, base=base, head=head_side), walk, reached)
 
 
-def operators(edits: Edits, head: Path, reaching: Sequence[str]) -> tuple[str, ...]:
+def operators(
+    edits: Edits, head: Path, reaching: Sequence[str], near: Sequence[tuple[str, str]] = ()
+) -> tuple[str, ...]:
     """Return the operators that an edit is about, as models have them: those that are named closest to it first.
 
-    Each edited function names some, as do its class and its file; others are those of the models that reach it.
+    Each edited function names some, as do its class and its file; others are those of the models that reach it, and
+    those that functions near it name.
 
     Parameters
     ----------
     reaching
         Names of the cases that do.
+    near
+        File and name of these: see `reach.choice.beside`.
     """
     from executorch_goldens_plugins.compare.exporting.operators import named
 
-    sources = {file: text_of(head / file) for file in edits.files}
-    of_files = named(head, [file for file in edits.files if sources[file]], sources)
+    every = dict.fromkeys((*edits.files, *(file for file, _ in near)))
+    sources = {file: text for file in every if (text := text_of(head / file))}
+    of_files = named(head, sources, sources)
     found: dict[str, None] = {}
     known = calls.read()
     found.update(dict.fromkeys(known[case].operator for case in reaching if case in known))
@@ -128,6 +134,9 @@ def operators(edits: Edits, head: Path, reaching: Sequence[str]) -> tuple[str, .
     ]
     for _, of_function in sorted(asked, key=lambda each: each[0]):
         found.update(dict.fromkeys(of_function))
+    for file, name in near:
+        for each in (name, name.rpartition(".")[0]):
+            found.update(dict.fromkeys(of_files.get(file, {}).get(each, ())))
     return tuple(found)
 
 

@@ -26,6 +26,7 @@ _LATER: Sequence[tuple[tuple[str, ...], str, tuple[str, ...]]] = (
     ),
     (("split_with_sizes", "split_with_sizes_copy"), "split_sizes", ("two the other way",)),
     (("cat", "concat", "concatenate", "stack"), "length", ("uneven the other way",)),
+    (("as_strided_copy",), "of", ("strides alone",)),
 )
 LATER = {name: {factor: later} for names, factor, later in _LATER for name in names}
 #: Ranks of the first operand.
@@ -650,8 +651,11 @@ _sized("full", "ones", "zeros", "empty", argument="size", levels=("none", "one",
 def _strided(at: Context) -> Mapping[str, Any]:
     strides = [math.prod(at.shape[place + 1 :]) for place in range(at.rank)]
     size = [*at.shape]
-    return (
-        {"size": size, "stride": strides}
-        if at.row["of"] == "same"
-        else {"size": size[::-1], "stride": strides[::-1]}
-    )
+    return {
+        "same": {"size": size, "stride": strides},
+        "turned": {"size": size[::-1], "stride": strides[::-1]},
+        "strides alone": {
+            "size": size,
+            "stride": [math.prod(at.shape[:place]) for place in range(at.rank)],
+        },
+    }[at.row["of"]]

@@ -18,6 +18,8 @@ from executorch_goldens.zoo.registry import Case
 from executorch_goldens_plugins.compare import candidates
 from executorch_goldens_plugins.compare.calls import ModelError, borrowed, borrowing, read
 from executorch_goldens_plugins.compare.exporting.args import case as case_of
+from executorch_goldens_plugins.compare.reach import map as maps
+from executorch_goldens_plugins.compare.reach.choice import beside
 from executorch_goldens_plugins.compare.reach.edits import CodeEdit, Edits
 from executorch_goldens_plugins.compare.searching import (
     ENOUGH,
@@ -33,6 +35,7 @@ from executorch_goldens_plugins.compare.searching import (
     _distance,
     neighbours,
 )
+from tests import GOLDENS
 from tests.plugins.compare.reach.packages import packages
 
 CHANGES = ("again", "flags", "rotated", "stacked")
@@ -236,6 +239,16 @@ def test_the_operators_of_an_edit_are_those_of_its_function_then_of_its_class_an
     assert found[:3] == ("relu.default", "max_pool2d.default", "max_pool2d_with_indices.default")
     assert {"view_copy.default", "slice_copy.Tensor"} < set(found[3:])
     assert "avg_pool2d.default" not in found
+
+
+def test_an_edit_that_names_no_operator_has_those_of_functions_that_its_cells_run_and_few_others() -> None:
+    file = "executorch/backends/arm/operators/op_tosa_max_pool2d_adaptive.py"
+    edits = Edits((CodeEdit(file, "MaxPool2dAdaptiveVisitor.define_node"),), (file,), ())
+    near = beside(edits, maps.read(GOLDENS / "1.5.1" / maps.FILE))
+    assert {name.partition(".")[0] for _, name in near} >= {"RewriteMaxPool2dPass"}
+    site = Path(distribution("executorch").locate_file(""))
+    assert candidates.operators(edits, site, ["a case of a zoo"]) == ()
+    assert candidates.operators(edits, site, ["a case of a zoo"], near)[0] == "max_pool2d.default"
 
 
 def test_operators_with_a_copy_have_the_models_of_both_and_any_overload_those_of_all() -> None:

@@ -23,6 +23,8 @@ T = TypeVar("T")
 #: Seconds of processor time of an export from which a cell waits for all cheaper ones, and is changed by a search only
 #: if no cheaper one reaches the edit.
 DEAR = 4.0
+#: How many times as many cells as reach an edit may run a function that is beside it.
+BESIDE = 10
 #: Seconds of wall time that a comparison takes beside its exports: zoos, and the first import of ExecuTorch.
 BEGINNING = 30.0
 
@@ -119,6 +121,23 @@ def around(edits: Edits, known: ReachMap) -> list[int]:
         if cells := frozenset().union(*(known.cells_in(function) for function in functions)):
             return _cheapest_first(cells, known)
     return []
+
+
+def beside(edits: Edits, known: ReachMap) -> list[tuple[str, str]]:
+    """Return file and name of the functions that all cells run which reach an edited one, and few others; rarest first.
+
+    What these name says which operators come to a function that names none: a visitor of a dialect, a helper.
+    """
+    found: dict[tuple[str, str], int] = {}
+    for edited in (
+        mapped for edit in edits.every if (mapped := known.function(edit.base_file, edit.function))
+    ):
+        for each in known.functions if edited.bits else ():
+            number = each.bits.bit_count()
+            if edited.bits & ~each.bits == 0 and number <= BESIDE * edited.bits.bit_count():
+                place = (known.files[each.file], each.name)
+                found[place] = min(number, found.get(place, number))
+    return sorted(found, key=found.__getitem__)
 
 
 def _chosen(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import lzma
+import operator
 from collections.abc import Collection, Hashable
 from pathlib import Path
 
@@ -104,6 +105,13 @@ class MappedFunction(msgspec.Struct, frozen=True, array_like=True, dict=True):
     digest: str
     situations: tuple[Situation, ...]
     statements: tuple[int, ...] = ()
+
+    @functools.cached_property
+    def bits(self) -> int:
+        """A bit for each cell that reaches it, as `Situation.cells` has them."""
+        return functools.reduce(
+            operator.or_, (int.from_bytes(each.cells, "little") for each in self.situations), 0
+        )
 
 
 class ReachMap(msgspec.Struct, frozen=True, dict=True):
