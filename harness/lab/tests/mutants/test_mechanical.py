@@ -23,8 +23,9 @@ from executorch_goldens_plugins.compare.exporting.instrument import instrument
 from executorch_goldens_plugins.compare.reach import map as maps
 from executorch_goldens_plugins.compare.reach.edits import PACKAGES
 from lab import tables
+from lab.mutants import recall
 from lab.mutants.installing import EditError
-from lab.mutants.mechanical import OPERATORS, PLACES, command, drawing, page
+from lab.mutants.mechanical import OPERATORS, PLACES, command, drawing, page, searching
 from lab.mutants.mechanical.drawing import Mechanical, install
 from lab.mutants.mechanical.reach import Reach
 from lab.mutants.mechanical.search import Found, Kept, Search
@@ -357,6 +358,20 @@ def test_each_survivor_that_was_read_has_a_class_and_a_reason(release: str) -> N
     assert [name for name in alive if name not in read] == []
     assert {kind for kind, _ in read.values()} <= {page.EQUIVALENT, page.HOLE}
     assert all(why for _, why in read.values())
+
+
+def test_of_what_comparisons_saw_models_of_one_call_as_they_were_drawn_are_tried(
+    tmp_path: Path, every: list[Site]
+) -> None:
+    seen = ("tosa-fp/abs-0007", "tosa-fp/abs-0007-x-users-0001", "tosa-int/abs-0007", "tosa-fp/linear")
+    recall.keep(
+        tmp_path / "compared.jsonl",
+        {"name": "a", "result": recall.SEEN, "head": "", "seconds": 1, "seen_by": seen},
+    )
+    found = searching.found([Mechanical("a", every[0]), Mechanical("b", every[1])], tmp_path / "compared")
+    assert found == {every[0]: [Cell("tosa-fp", "abs-0007")], every[1]: []}
+    reach = Reach(building.build("1.5.1", "", "2026-01-01", [], tmp_path), here().site_packages, found)
+    assert reach.cells(every[0]) == found[every[0]]
 
 
 # For real
