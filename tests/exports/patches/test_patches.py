@@ -1,4 +1,4 @@
-"""Effects of each patch on the artifacts of the installed release, and unaffected artifacts.
+"""Effects of the default release's patches on artifacts, and unaffected artifacts; `lab stock` has all releases.
 
 All jobs of ``exports.py`` that this file needs run in three interpreters, one per hash seed, each job in a forked
 child: no patch reaches the process of the tests.
@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +25,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 
-try:
-    RELEASE = version("executorch").partition("+")[0]
-except PackageNotFoundError:
-    pytest.skip("no ExecuTorch is installed", allow_module_level=True)
-
-
-def needs(name: str) -> pytest.MarkDecorator:
-    known = PATCHES[name].fits
-    return pytest.mark.skipif(
-        RELEASE not in known, reason=f"{name} is for {', '.join(known)}, not for {RELEASE}"
-    )
-
+RELEASE = version("executorch").partition("+")[0]
 
 #: The digests that issue #19045 printed for its model; the first is discovery order.
 DISCOVERY = "c5504f6a7079731396c58bd7e56bb4420b18bb1b5d612df9781247c271aa8230"
@@ -47,8 +36,6 @@ OTHER = "787da2bc084cec910bee01c1480afb0e2655f0be066821757bbbdfcef26eef76"
 SEEDS = (3, 4, 5)
 
 ORDER = ("two_delegates", "twelve_delegates", "constant_in_two_lists")
-OUTPUTS = ("equal_buffers", "equal_buffers_in_two_formats", "same_value_twice")
-CATS = ("cat_across_down", "cat_down_across", "cat_of_one_twice", "cat_of_three", "cat_of_cats", "cat_int16")
 FAILING = (
     "clone_and_itself",
     "contiguous_cumsum_and_sum",
@@ -68,15 +55,10 @@ def jobs(seed: int) -> list[str]:
     if seed != SEEDS[0]:
         return wanted
     wanted += ["components:partition-order", "components"]
-    both = {"unique-outputs": OUTPUTS, "list-qparams": CATS}
-    both["output-aliases"] = ("reshape_and_sum", *FAILING, *ORDINARY)
-    for patch, names in both.items():
-        if RELEASE in PATCHES[patch].fits:
-            wanted += [f"{name}{suffix}" for name in names for suffix in (f":{patch}", "")]
+    forms = ("reshape_and_sum", *FAILING, *ORDINARY)
+    wanted += [f"{name}{suffix}" for name in forms for suffix in (":output-aliases", "")]
     for name in SHOWN:
         wanted += [f"finding/{name}:{name}", f"finding/{name}", f"other_source/{name}"]
-    if RELEASE in PATCHES["unique-outputs"].fits:
-        wanted.append("identity_dtypes:unique-outputs")
     return wanted
 
 
@@ -123,70 +105,10 @@ def test_the_error_of_a_constant_that_cannot_be_shared_names_the_same_tag(result
     assert "is tagged with (tag0)" in errors.pop()
 
 
-@pytest.mark.skipif(RELEASE < "1.4", reason="partitions are split from 1.4.1 on")
 def test_the_parts_of_a_split_partition_come_in_graph_order(result: Callable[..., Any]) -> None:
     graph_order = [[f"x{index}"] for index in range(20)]
     assert result("components:partition-order")["order"] == graph_order
     assert result("components")["order"] != graph_order
-
-
-@needs("unique-outputs")
-def test_equal_buffers_in_two_slots_are_identities(result: Callable[..., Any]) -> None:
-    stock, patched = result("equal_buffers"), result("equal_buffers:unique-outputs")
-    assert stock["outputs"][1] == stock["outputs"][2]
-    assert stock["dead"]
-    assert patched["writers"] == ["TRANSPOSE", "IDENTITY", "IDENTITY"]
-    assert len(set(patched["outputs"])) == 3
-    assert patched["dead"] == []
-
-
-@needs("unique-outputs")
-def test_slots_of_two_memory_formats_are_transposed_where_needed_only(result: Callable[..., Any]) -> None:
-    assert result("equal_buffers_in_two_formats")["writers"] == ["TRANSPOSE", "TRANSPOSE", "TRANSPOSE"]
-    patched = result("equal_buffers_in_two_formats:unique-outputs")
-    assert patched["writers"] == ["TRANSPOSE", "TRANSPOSE", "CONST"]
-
-
-@needs("unique-outputs")
-def test_a_value_returned_twice_is_one_output_with_the_patch_and_without(result: Callable[..., Any]) -> None:
-    assert len(result("same_value_twice")["outputs"]) == 1
-    assert result("same_value_twice:unique-outputs") == result("same_value_twice")
-
-
-@needs("unique-outputs")
-def test_identity_takes_the_data_types_of_the_specification_in_force(result: Callable[..., Any]) -> None:
-    known = result("identity_dtypes:unique-outputs")
-    integers = ["BOOL", "INT8", "INT16", "INT32"]
-    assert known == {
-        "TOSA-1.0+INT": integers,
-        "TOSA-1.0+FP": [*integers, "FP16", "FP32"],
-        "TOSA-1.0+INT+int16": [*integers, "INT48"],
-        "TOSA-1.0+FP+bf16": [*integers, "FP16", "FP32", "BF16"],
-        "annotation pass": False,
-    }
-
-
-@needs("list-qparams")
-@pytest.mark.parametrize(
-    ("job", "distinct", "largest", "mean"),
-    [
-        ("cat_across_down", [5, 2], 95, 31.75),
-        ("cat_down_across", [4, 3], 76, 20.2),
-        ("cat_of_one_twice", [5, 5], 0, 0.0),
-    ],
-)
-def test_the_folded_constant_is_wrong_without_the_patch(
-    result: Callable[..., Any], job: str, distinct: list[int], largest: int, mean: float
-) -> None:
-    assert result(job) == {"distinct": distinct, "max": largest, "mean": mean}
-
-
-@needs("list-qparams")
-@pytest.mark.parametrize("job", CATS)
-def test_the_folded_constant_equals_the_quantized_one_with_the_patch(
-    result: Callable[..., Any], job: str
-) -> None:
-    assert result(f"{job}:list-qparams")["max"] == 0
 
 
 @pytest.mark.parametrize("job", ["reshape_and_sum", *FAILING, *ORDINARY])
