@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from executorch_goldens.cli import SAME
+from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable
 from executorch_goldens.settings.arguments import positive_float
@@ -76,9 +76,22 @@ def run(options: argparse.Namespace) -> int:
         keep(kept, {"name": fix.name, **made})
     number = Counter(each["result"] for each in results(kept))
     print(", ".join(f"{number[each]} {each}" for each in (SEEN, REACHED, UNREACHED)), f"of {len(fixes)}")
+    lost = no_longer_seen(results(COMMITTED / kept.name), results(kept))
+    if lost:
+        print(f"no longer seen: {', '.join(lost)}")
     if options.update:
         accept(kept, COMMITTED, [each.name for each in fixes])
-    return SAME
+    return DIFFERENT if lost else SAME
+
+
+def no_longer_seen(before: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the names of what was seen before and is not now.
+
+    >>> no_longer_seen([{"name": "a", "result": "seen"}], [{"name": "a", "result": "not reached"}])
+    ['a']
+    """
+    seen = {each["name"] for each in before if each["result"] == SEEN}
+    return [each["name"] for each in now if each["name"] in seen and each["result"] != SEEN]
 
 
 def lines() -> Iterator[str]:
