@@ -132,8 +132,10 @@ def operators(
         for edit in edits.every
         for name, of_function in of_files.get(edit.file, {}).items()
     ]
-    for _, of_function in sorted(asked, key=lambda each: each[0]):
-        found.update(dict.fromkeys(of_function))
+    every_named = [each for _, of_function in sorted(asked, key=lambda each: each[0]) for each in of_function]
+    # Those that the difference itself names come first of all.
+    first = (f"{name}.{ANY}" for edit in edits.every for name in sorted(edit.operators))
+    found = dict.fromkeys((*first, *found, *every_named))
     for file, name in near:
         for each in (name, name.rpartition(".")[0]):
             found.update(dict.fromkeys(of_files.get(file, {}).get(each, ())))

@@ -97,13 +97,17 @@ def choose_pass(name: str, known: ReachMap, budget: float, jobs: int) -> Choice:
     A pass runs on every program: those reach it that run a statement of it which others do not run.
     """
     functions = [each for each in known.functions if each.name.startswith(f"{name}.")]
+    return _chosen(_telling(functions, known), known, budget, jobs)
+
+
+def _telling(functions: Sequence[MappedFunction], known: ReachMap) -> list[ReachGoal]:
+    """Return the lines of functions that not all cells run which run any of them; where there is none, all lines."""
     every = frozenset().union(*(known.cells_in(each) for each in functions))
     places: dict[frozenset[int], ReachGoal] = {}
     for function in functions:
         for _, cells in _by_line(function, known):
             places.setdefault(cells, ReachGoal(function, cells))
-    telling = [place for cells, place in places.items() if cells != every]
-    return _chosen(telling or [*places.values()], known, budget, jobs)
+    return [place for cells, place in places.items() if cells != every] or [*places.values()]
 
 
 def around(edits: Edits, known: ReachMap) -> list[int]:
@@ -171,6 +175,23 @@ def _places(edit: CodeEdit, base: Path, known: ReachMap) -> Iterator[ReachGoal]:
         yield from _whole(known, edit.base_file, edit.function)
         return
     yield from _lines(edit, function, mapped, known)
+    yield from _named(edit, mapped, known)
+
+
+def _named(edit: CodeEdit, mapped: MappedFunction, known: ReachMap) -> Iterator[ReachGoal]:
+    """Yield, of the cells that reach an edited function, those that tell what the difference names.
+
+    They run a line, which others do not run, of a class or function that it names, or call an operator that it names.
+    """
+    words, within = edit.words, known.cells_in(mapped)
+    for word in sorted(words):
+        functions = [each for each in known.functions if each.name.partition(".")[0] == word]
+        yield from (
+            ReachGoal(place.function, place.cells & within, is_after=True)
+            for place in _telling(functions, known)
+        )
+    called = frozenset(number for number in within if known.operators[number] in edit.operators)
+    yield ReachGoal(mapped, called, is_after=True)
 
 
 def _lines(

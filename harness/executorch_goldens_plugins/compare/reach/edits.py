@@ -16,6 +16,7 @@ PACKAGES = ("executorch", "torchao")
 #: Tests and examples of these packages: no export runs them.
 _NO_CODE = re.compile(r"/(test|tests|testing|examples)/")
 _NAME = re.compile(r"\w+")
+_OF_ATEN = re.compile(r"\baten\.(\w+)")
 #: Endings of files of a package that no export reads.
 _NOT_READ = (
     *(".pyc", ".pyi", ".typed", ".md", ".rst", ".txt", ".ipynb", ".sh", ".bzl", ".cmake"),
@@ -55,6 +56,33 @@ class CodeEdit:
     def base_file(self) -> str:
         """Its path below the base's site-packages."""
         return self.former or self.file
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The names, parts of dotted ones each, that one side has where the other has something else.
+
+        >>> def edit(*sides):
+        ...     return CodeEdit("a.py", "f", *((Statement(text, 1, 1),) for text in sides))
+        >>> sorted(edit("run(A(), B(), C())", "run(B(), A(), C())").words)
+        ['A']
+        """
+        old, new = map(_NAME.findall, self._texts)
+        return frozenset(word for gone, there in _differences(old, new) for word in (*old[gone], *new[there]))
+
+    @property
+    def operators(self) -> frozenset[str]:
+        """Those of `words` that are operators of ATen, without overload.
+
+        >>> edit = CodeEdit("a.py", "f", (), (Statement("x in (aten.add.Tensor, aten.slice.Tensor)", 1, 1),))
+        >>> sorted(edit.operators)
+        ['add', 'slice']
+        """
+        return self.words & {name for text in self._texts for name in _OF_ATEN.findall(text)}
+
+    @property
+    def _texts(self) -> tuple[str, str]:
+        base, head = (" ".join(each.text for each in side) for side in (self.base, self.head))
+        return base, head
 
 
 @dataclass(frozen=True)

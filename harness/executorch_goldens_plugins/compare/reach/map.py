@@ -22,6 +22,7 @@ import msgspec
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.settings.exports import ROOT
+from executorch_goldens_plugins.compare import calls
 
 FILE = "reach.xz"
 FORMAT = 1
@@ -143,6 +144,14 @@ class ReachMap(msgspec.Struct, frozen=True, dict=True):
     @functools.cached_property
     def by_digest(self) -> dict[str, MappedFunction]:
         return {each.digest: each for each in self.functions}
+
+    @functools.cached_property
+    def operators(self) -> tuple[str, ...]:
+        """The operator that each cell is a call of, without overload; empty for models of other zoos."""
+        drawn = calls.read()
+        return tuple(
+            drawn[each.case].operator.partition(".")[0] if each.case in drawn else "" for each in self.cells
+        )
 
     def function(self, file: str, name: str, digest: str = "") -> MappedFunction | None:
         """Return a function by its code, wherever it is, else by its name; None where no cell reaches it."""

@@ -212,6 +212,25 @@ def test_within_a_budget_unlike_cells_come_first_and_the_cheapest_of_them(base: 
     assert chosen(found, base)[-1] == LIKE
 
 
+@pytest.mark.parametrize(
+    ("now", "second"), [("utils.rounded(scale)", USERS), ("other(scale)", INT16)], ids=["known", "unknown"]
+)
+def test_what_the_difference_names_asks_for_the_cells_that_run_it(
+    base: Path, head: Path, now: str, second: Cell
+) -> None:
+    found = between(base, packages(head, FOLD.replace("return scale\n", f"return {now}\n")))
+    assert chosen(found, base)[:2] == [PLAIN, second]
+
+
+def test_an_operator_that_the_difference_names_asks_for_its_models(base: Path, head: Path) -> None:
+    called = Cell("tosa-int", "slice-tensor-0000")
+    made = known(base, every=dict.fromkeys((PLAIN, INT16, called), RAN[PLAIN]))
+    text = FOLD.replace("* node.scale", "* node.scale * (node.target == torch.ops.aten.slice.Tensor)")
+    edits = between(base, packages(head, text))
+    assert one(edits).operators == {"slice"}
+    assert made.cells[choose(edits, base, made, 1000.0, 1).cells[1]].cell == called
+
+
 def test_cells_that_are_not_right_on_the_base_come_last(base: Path, head: Path) -> None:
     made = known(base)
     cells = (msgspec.structs.replace(made.cells[0], is_wrong=True), *made.cells[1:])
