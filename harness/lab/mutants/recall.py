@@ -182,8 +182,9 @@ def keep(kept: Path, result: dict[str, Any]) -> None:
 
 
 def results(kept: Path) -> list[dict[str, Any]]:
-    """Return the results so far."""
-    return [json.loads(line) for line in kept.read_text().splitlines()] if kept.is_file() else []
+    """Return the results so far, of each name the last one."""
+    lines = kept.read_text(encoding="utf-8").splitlines() if kept.is_file() else []
+    return [*{each["name"]: each for each in map(json.loads, lines)}.values()]
 
 
 def lay(edits: Iterable[Edit], packages: Path, folder: Path) -> None:
