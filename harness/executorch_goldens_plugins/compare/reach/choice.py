@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -57,7 +57,7 @@ class Choice:
     cells
         Numbers in the map, in the order in which they are exported.
     left_out
-        Cells that reach the edit too, and are over the budget.
+        Cells that reach the edit too, and are over the budget, or not right on the base: for the time that is left.
     unmapped
         Edited functions that no cell of the map is known to reach, as ``file: function``.
     """
@@ -88,7 +88,18 @@ def choose(edits: Edits, base: Path, known: ReachMap, budget: float, jobs: int) 
             places.setdefault((place.function.digest, place.cells) if place.is_after else place, place)
         if not found and (edit.function or edit.users):
             unmapped.append(f"{edit.file}: {edit.function or 'what is outside of functions'}")
-    return _chosen([*places.values()], known, budget, jobs, tuple(unmapped))
+    return _wrong_last(_chosen([*places.values()], known, budget, jobs, tuple(unmapped)), known)
+
+
+def _wrong_last(choice: Choice, known: ReachMap) -> Choice:
+    """Return a choice whose cells that are not right on the base come when all others have; if there are others."""
+    every = (*choice.cells, *choice.left_out)
+    wrong = [number for number in every if known.cells[number].is_wrong]
+    cells = tuple(number for number in choice.cells if not known.cells[number].is_wrong)
+    if not cells:
+        return choice
+    others = (number for number in choice.left_out if not known.cells[number].is_wrong)
+    return replace(choice, cells=cells, left_out=(*others, *wrong))
 
 
 def choose_pass(name: str, known: ReachMap, budget: float, jobs: int) -> Choice:

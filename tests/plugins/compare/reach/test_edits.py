@@ -236,9 +236,13 @@ def test_cells_that_are_not_right_on_the_base_come_last(base: Path, head: Path) 
     cells = (msgspec.structs.replace(made.cells[0], is_wrong=True), *made.cells[1:])
     edits = between(base, packages(head, FOLD.replace("* node.scale", "/ node.scale")))
     for every, first in ((made.cells, PLAIN), (cells, LIKE)):
-        found = choose(edits, base, msgspec.structs.replace(made, cells=every), BEGINNING + 1e6, 1).cells
+        found = choose(edits, base, msgspec.structs.replace(made, cells=every), BEGINNING + 1e6, 1)
         # All take less than what a first answer waits for.
-        assert made.cells[found[0]].cell == first
+        assert made.cells[found.cells[0]].cell == first
+    assert [made.cells[number].cell for number in found.left_out] == [PLAIN]
+    alone = tuple(msgspec.structs.replace(each, is_wrong=True) for each in made.cells)
+    found = choose(edits, base, msgspec.structs.replace(made, cells=alone), BEGINNING + 1e6, 1)
+    assert (len(found.cells), found.left_out) == (4, ())
 
 
 @pytest.mark.parametrize("edited", ["node.rank > 4", "* node.scale"])
