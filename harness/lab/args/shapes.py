@@ -27,6 +27,8 @@ _LATER: Sequence[tuple[tuple[str, ...], str, tuple[str, ...]]] = (
     (("split_with_sizes", "split_with_sizes_copy"), "split_sizes", ("two the other way",)),
     (("cat", "concat", "concatenate", "stack"), "length", ("uneven the other way",)),
     (("as_strided_copy",), "of", ("strides alone",)),
+    (("index_put", "index_put_"), "places", ("two apart", "last two")),
+    (("index",), "places", ("last two",)),
 )
 LATER = {name: {factor: later} for names, factor, later in _LATER for name in names}
 #: Ranks of the first operand.
@@ -242,7 +244,14 @@ def _index_tensor(at: Context) -> Mapping[str, Any]:
 
 def _indices(at: Context) -> list[Operand | int | float | bool | None]:
     dtype, places = at.row["indices"], at.row["places"]
-    chosen = {"first": [0], "second": [1], "both": [0, 1], "last": [at.rank - 1], "two apart": [0, 2]}[places]
+    chosen = {
+        "first": [0],
+        "second": [1],
+        "both": [0, 1],
+        "last": [at.rank - 1],
+        "two apart": [0, 2],
+        "last two": [at.rank - 2, at.rank - 1],
+    }[places]
     found: list[Operand | int | float | bool | None] = []
     for dim in range(max(chosen) + 1):
         if dim not in chosen:
