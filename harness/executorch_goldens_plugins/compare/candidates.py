@@ -14,7 +14,7 @@ from executorch_goldens.artifact import Artifact, Cell, Outcome
 from executorch_goldens.zoo.registry import Case, load
 from executorch_goldens_plugins.compare import calls
 from executorch_goldens_plugins.compare.reach.answer import statements_run
-from executorch_goldens_plugins.compare.reach.choice import DEAR, around, beside
+from executorch_goldens_plugins.compare.reach.choice import DEAR, around, beside, turns
 from executorch_goldens_plugins.compare.reach.code import text_of
 from executorch_goldens_plugins.compare.reach.edits import Edits
 from executorch_goldens_plugins.compare.reach.map import ReachMap
@@ -74,7 +74,9 @@ def search(
     changed = [one for each in zip(near, itertools.cycle(rare), strict=False) for one in each]
     chance = random.Random(SEED)
     targets = tuple(dict.fromkeys(cell.target for cell in able))
-    named = operators(edits, head, [cell.case for cell in able], beside(edits, known))
+    cases_of = [cell.case for cell in able]
+    reaching, beyond = (cases_of, []) if chosen else ([], cases_of)
+    named = operators(edits, head, reaching, beside(edits, known), beyond)
     tries = candidates(cases, named, targets, chance)
     if not near and not tries:
         return None
@@ -105,12 +107,16 @@ def search(
 
 
 def operators(
-    edits: Edits, head: Path, reaching: Sequence[str], near: Sequence[tuple[str, str]] = ()
+    edits: Edits,
+    head: Path,
+    reaching: Sequence[str],
+    near: Sequence[tuple[str, str]] = (),
+    beyond: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Return the operators that an edit is about, as models have them: those that are named closest to it first.
 
-    Each edited function names some, as do its class and its file; others are those of the models that reach it, and
-    those that functions near it name.
+    Those that the difference names come first of all. Each edited function names some, as do its class and its file:
+    these take turns with those of the models that reach it. Then come those that functions near it name.
 
     Parameters
     ----------
@@ -118,28 +124,33 @@ def operators(
         Names of the cases that do.
     near
         File and name of these: see `reach.choice.beside`.
+    beyond
+        Names of cases that do not, and run something of its file or folder: their operators come last.
     """
     from executorch_goldens_plugins.compare.exporting.operators import named
 
     every = dict.fromkeys((*edits.files, *(file for file, _ in near)))
     sources = {file: text for file in every if (text := text_of(head / file))}
     of_files = named(head, sources, sources)
-    found: dict[str, None] = {}
     known = calls.read()
-    found.update(dict.fromkeys(known[case].operator for case in reaching if case in known))
+    ran, beside_it = (
+        [known[case].operator for case in cases if case in known] for cases in (reaching, beyond)
+    )
     asked = [
         (nearness(edit.function, name), of_function)
         for edit in edits.every
         for name, of_function in of_files.get(edit.file, {}).items()
     ]
-    every_named = [each for _, of_function in sorted(asked, key=lambda each: each[0]) for each in of_function]
-    # Those that the difference itself names come first of all.
+    of_edited = [each for _, of_function in sorted(asked, key=lambda each: each[0]) for each in of_function]
+    of_near = (
+        each
+        for file, name in near
+        for within in (name, name.rpartition(".")[0])
+        for each in of_files.get(file, {}).get(within, ())
+    )
     first = (f"{name}.{ANY}" for edit in edits.every for name in sorted(edit.operators))
-    found = dict.fromkeys((*first, *found, *every_named))
-    for file, name in near:
-        for each in (name, name.rpartition(".")[0]):
-            found.update(dict.fromkeys(of_files.get(file, {}).get(each, ())))
-    return tuple(found)
+    in_turns = turns([list(dict.fromkeys(each)) for each in (ran, of_edited)])
+    return tuple(dict.fromkeys((*first, *in_turns, *of_near, *beside_it)))
 
 
 def nearness(edited: str, name: str) -> int:

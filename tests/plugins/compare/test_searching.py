@@ -239,6 +239,9 @@ def test_the_operators_of_an_edit_are_those_of_its_function_then_of_its_class_an
     assert found[:3] == ("relu.default", "max_pool2d.default", "max_pool2d_with_indices.default")
     assert {"view_copy.default", "slice_copy.Tensor"} < set(found[3:])
     assert "avg_pool2d.default" not in found
+    # Those of models that reach its file alone come last.
+    found = candidates.operators(edits, tmp_path, [], beyond=["relu-0000"])
+    assert (found[0], found[-1]) == ("max_pool2d.default", "relu.default")
 
 
 def test_an_edit_that_names_no_operator_has_those_of_functions_that_its_cells_run_and_few_others() -> None:
