@@ -14,11 +14,10 @@ from executorch_goldens.causes.standing import Standing
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable, untrusted
-from executorch_goldens.files.invocation import require_a_person
+from executorch_goldens.files.invocation import FEWER, require_a_person
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import decisions
 from executorch_goldens.goldens.decisions import Decision
-from executorch_goldens.judging.updating import FEWER
 from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results import rows as results
 from executorch_goldens.review import listing, recording

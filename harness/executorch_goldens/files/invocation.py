@@ -11,6 +11,8 @@ from executorch_goldens.errors import UsageError
 
 #: Option that accepts a golden.
 UPDATE = "--snapshot-update"
+#: Option of a review that lets a golden name fewer variations than it does.
+FEWER = "--fewer-variations"
 
 #: Options that say which cells run, and how many words follow each. A command for one cell replaces them.
 SELECTING = {

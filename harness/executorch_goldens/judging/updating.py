@@ -8,9 +8,6 @@ from typing import NamedTuple
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.zoo import variations
 
-#: Option of a review that lets a golden name fewer variations than it does.
-FEWER = "--fewer-variations"
-
 
 @dataclass(frozen=True)
 class Updating:

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from executorch_goldens.causes.groups import BARRED, OUTDATED, PENDING, UNDECIDED, Group, Member
 from executorch_goldens.diff import texts
 from executorch_goldens.diff.difference import Difference
+from executorch_goldens.files.invocation import FEWER
 from executorch_goldens.files.wording import aligned, count, some
 from executorch_goldens.goldens import equality
 from executorch_goldens.goldens.decisions import Missing
 from executorch_goldens.goldens.labels import OF_VARIATIONS, Labels
 from executorch_goldens.goldens.record import Record
-from executorch_goldens.judging.updating import FEWER, Fewer
+from executorch_goldens.judging.updating import Fewer
 from executorch_goldens.judging.verdict import DISAGREEING
 from executorch_goldens.words import findings, refusals
 

@@ -8,11 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from executorch_goldens.causes.groups import BARRED, OUTDATED, UNDECIDED, Group
 from executorch_goldens.files import untrusted
-from executorch_goldens.files.invocation import UPDATE
+from executorch_goldens.files.invocation import FEWER, UPDATE
 from executorch_goldens.files.wording import count, from_here
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.attribution import Follows
-from executorch_goldens.judging.updating import FEWER
 from executorch_goldens.judging.verdict import DISAGREEING, UNEXPECTED, Verdict
 from executorch_goldens.results import proposals
 from executorch_goldens.results.rows import ALLOWED, KNOWN

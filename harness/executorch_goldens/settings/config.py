@@ -21,9 +21,9 @@ from msgspec import Meta
 from executorch_goldens import plugins
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
-from executorch_goldens.numerics import IMPRECISE
 from executorch_goldens.settings import tables
 from executorch_goldens.settings.arguments import amount
+from executorch_goldens.zoo.targets import MOST_BOUND
 
 FILE = "pyproject.toml"
 
@@ -181,9 +181,9 @@ def _parse(file: Path, table: Mapping[str, Any]) -> Config:
     except tables.TableError as error:
         raise ConfigError(f"{file}: [tool.goldens] {error}; the keys are {', '.join(KEYS)}") from error
     for target, bound in read.tolerances.items():
-        if bound > IMPRECISE:
+        if bound > MOST_BOUND:
             raise ConfigError(
-                f"{file}: [tool.goldens] tolerances: {bound:g} of {target} is more than {IMPRECISE:g} of the largest "
+                f"{file}: [tool.goldens] tolerances: {bound:g} of {target} is more than {MOST_BOUND:g} of the largest "
                 "value, and would check nothing: set a smaller one; if a single case is meant, @case(imprecise=...) "
                 "accepts how far rounding moves it"
             )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 
+from executorch_goldens.files.invocation import FEWER
 from executorch_goldens.files.wording import count, some
 from executorch_goldens.goldens.decisions import FAILURE, FILE, NO_CELL, UNMET, Missing, Misused
-from executorch_goldens.judging.updating import FEWER, Fewer
+from executorch_goldens.judging.updating import Fewer
 from executorch_goldens.judging.verdict import Doubt, Refusal
 
 #: Cells that a doubt names.

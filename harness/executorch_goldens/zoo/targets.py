@@ -73,6 +73,9 @@ INT16_FLOOR = 30.0
 #: Dtypes that a model can be cast to.
 DTYPES = ("float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2")
 
+#: The largest bound of a target, and tolerance of a repository: more would check nothing.
+MOST_BOUND = IMPRECISE
+
 
 class TargetError(HarnessError, ValueError):
     """A target that does not hold together; the message names it and the field."""
@@ -187,8 +190,8 @@ class Target:
             yield f"runs: {self.runs!r} is not one of {', '.join(RUNS)}"
         if self.runs != {TOSA: REFERENCE_MODEL, XNNPACK: RUNTIME}.get(self.backend, self.runs):
             yield f"runs: {TOSA} runs in the {REFERENCE_MODEL}, {XNNPACK} in the {RUNTIME}"
-        if isinstance(self.bound, bool) or not 0.0 <= self.bound <= IMPRECISE:
-            yield f"bound: {self.bound!r} is no number from 0 to {IMPRECISE:g}"
+        if isinstance(self.bound, bool) or not 0.0 <= self.bound <= MOST_BOUND:
+            yield f"bound: {self.bound!r} is no number from 0 to {MOST_BOUND:g}"
         if self.floor is not None and not math.isfinite(self.floor):
             yield f"floor: {self.floor} is no finite number"
         if self.floor is not None and not self.is_quantized:
