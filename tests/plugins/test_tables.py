@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import tomllib
 from importlib import import_module
 from importlib.util import find_spec
@@ -29,6 +30,19 @@ def test_the_core_has_all_of_them_and_what_they_name_is_there() -> None:
             plugins.forms(command)
     for module in plugins.zoos().values():
         assert find_spec(module)
+
+
+def test_forms_of_commands_name_options_that_there_are() -> None:
+    found = set()
+    for name in plugins.commands(MODULES):
+        subparsers = argparse.ArgumentParser().add_subparsers()
+        plugins.command(name).add_to(subparsers)
+        parser = subparsers.choices[name]
+        there = {option for action in parser._actions for option in action.option_strings}
+        if (forms := parser.get_default("forms")) is not None:
+            found.add(name)
+            assert {option for options in forms.options.values() for option in options} <= there, name
+    assert {"compile", "merge"} <= found
 
 
 def test_a_shortcut_of_two_plugins_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import functools
 import json
 import statistics
 import subprocess
@@ -69,11 +70,10 @@ def run(options: argparse.Namespace) -> int:
     KEPT.mkdir(parents=True, exist_ok=True)
     kept = KEPT / f"{options.release}.jsonl"
     packages = Toolchain.from_name(options.release, load()).site_packages
-    for fix in unfinished(wanted, lambda each: each.name, kept, options):
-        folder = (KEPT / options.release / fix.name).absolute()
-        lay(fix.edits, packages, folder)
-        made = compared(options.release, f"{options.release} + {folder}", options.budget)
-        keep(kept, {"name": fix.name, **made})
+    laid_over(
+        {fix.name: functools.partial(lay, fix.edits, packages) for fix in wanted},
+        *(options.release, KEPT / options.release, kept, options),
+    )
     number = Counter(each["result"] for each in results(kept))
     print(", ".join(f"{number[each]} {each}" for each in (SEEN, REACHED, UNREACHED)), f"of {len(fixes)}")
     lost = no_longer_seen(results(COMMITTED / kept.name), results(kept))
@@ -172,6 +172,28 @@ def unfinished(
             return
         if name(each) not in done:
             yield each
+
+
+def laid_over(
+    every: Mapping[str, Callable[[Path], None]],
+    release: str,
+    folder: Path,
+    kept: Path,
+    options: argparse.Namespace,
+) -> None:
+    """Compare a release with itself and edited files laid over it, by names that have no result yet.
+
+    Parameters
+    ----------
+    every
+        Writes the files that are edited into a folder.
+    folder
+        Below it each has one.
+    """
+    for name in unfinished(every, str, kept, options):
+        place = (folder / name).absolute()
+        every[name](place)
+        keep(kept, {"name": name, **compared(release, f"{release} + {place}", options.budget)})
 
 
 def keep(kept: Path, result: dict[str, Any]) -> None:

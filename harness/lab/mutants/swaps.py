@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import functools
 import itertools
 import random
 from collections import Counter
@@ -67,11 +68,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"no swap is named {' or '.join(names)}")
     KEPT.mkdir(parents=True, exist_ok=True)
     kept = KEPT / f"{RELEASE}.jsonl"
-    for swap in recall.unfinished(wanted, lambda each: each.name, kept, options):
-        folder = (KEPT / RELEASE / swap.name).absolute()
-        recall.lay([swap.edit(packages)], packages, folder)
-        made = recall.compared(RELEASE, f"{RELEASE} + {folder}", options.budget)
-        recall.keep(kept, {"name": swap.name, **made})
+    laid = {swap.name: functools.partial(recall.lay, [swap.edit(packages)], packages) for swap in wanted}
+    recall.laid_over(laid, RELEASE, KEPT / RELEASE, kept, options)
     number = Counter(each["result"] for each in recall.results(kept))
     print(", ".join(f"{number[each]} {each}" for each in SAID), f"of {len(every)}")
     if options.update:

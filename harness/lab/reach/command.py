@@ -113,11 +113,12 @@ def record(
     known = {each.cell for each in building.read(file)}
     # The zoo holds the situations, which are a source of their own.
     cases = load_zoo((source,))
-    own = {name for name, case in cases.items() if zoo_of(case, SOURCES) == source}
-    cells = [cell for cell in load_cells((source,), toolchain.release) if cell.case in own]
     if source == calls.ARGS:
         # Of these, what adds to the map is found by `lab.args`; what kills a mutant is kept for that.
         cells = sorted(killing(toolchain.release.version))
+    else:
+        own = {name for name, case in cases.items() if zoo_of(case, SOURCES) == source}
+        cells = [cell for cell in load_cells((source,), toolchain.release) if cell.case in own]
     selected = select(cells, options.cell)
     wanted = [cell for cell in cells if cell in selected and cell not in known]
     settings = toolchain.settings(

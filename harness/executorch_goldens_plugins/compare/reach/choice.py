@@ -194,15 +194,13 @@ def _named(edit: CodeEdit, mapped: MappedFunction, known: ReachMap) -> Iterator[
 
     They run a line, which others do not run, of a class or function that it names, or call an operator that it names.
     """
-    words, within = edit.words, known.cells_in(mapped)
-    for word in sorted(words):
-        functions = [each for each in known.functions if each.name.partition(".")[0] == word]
-        yield from (
-            ReachGoal(place.function, place.cells & within, is_after=True)
-            for place in _telling(functions, known)
-        )
-    called = frozenset(number for number in within if known.operators[number] in edit.operators)
-    yield ReachGoal(mapped, called, is_after=True)
+    within = known.cells_in(mapped)
+    for word in sorted(edit.words & known.by_owner.keys()):
+        for place in _telling(known.by_owner[word], known):
+            yield ReachGoal(place.function, place.cells & within, is_after=True)
+    if named := edit.operators:
+        called = frozenset(number for number in within if known.operators[number] in named)
+        yield ReachGoal(mapped, called, is_after=True)
 
 
 def _lines(

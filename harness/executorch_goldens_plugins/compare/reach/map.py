@@ -146,6 +146,14 @@ class ReachMap(msgspec.Struct, frozen=True, dict=True):
         return {each.digest: each for each in self.functions}
 
     @functools.cached_property
+    def by_owner(self) -> dict[str, list[MappedFunction]]:
+        """The functions by the class that they are of, those of no class by their own name."""
+        found: dict[str, list[MappedFunction]] = {}
+        for each in self.functions:
+            found.setdefault(each.name.partition(".")[0], []).append(each)
+        return found
+
+    @functools.cached_property
     def operators(self) -> tuple[str, ...]:
         """The operator that each cell is a call of, without overload; empty for models of other zoos."""
         drawn = calls.read()

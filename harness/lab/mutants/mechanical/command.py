@@ -21,13 +21,13 @@ from executorch_goldens.files import durable
 from executorch_goldens.running import core
 from executorch_goldens.running.zoo import load_zoo
 from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import positive_float
 from executorch_goldens.settings.exports import cores
 from executorch_goldens.toolchains.toolchain import Toolchain, here
 from executorch_goldens_plugins.compare import calls
 from executorch_goldens_plugins.compare.reach import map as maps
 from executorch_goldens_plugins.compare.reach.map import ReachMap
 from lab import GOLDENS, pages
-from lab.mutants import recall
 from lab.mutants.mechanical import drawing, page, searching
 from lab.mutants.mechanical.drawing import Mechanical
 from lab.mutants.mechanical.reach import Reach
@@ -57,7 +57,14 @@ def add_to(subparsers: Any) -> None:
         action="store_true",
         help="before, compare those that no cell kills by two names: their search may find a model that does",
     )
-    recall.add_session(parser)
+    parser.add_argument(
+        "--budget", type=positive_float, help="minutes of each of these (default: the command's)"
+    )
+    parser.add_argument("--minutes", type=positive_float, help="try no mutant after (default: none)")
+    parser.add_argument("--so-far", action="store_true", help="export nothing")
+    parser.add_argument(
+        "--update", action="store_true", help="write the results, and harness/lab/docs/mutants.md"
+    )
     parser.set_defaults(run=run)
 
 

@@ -7,6 +7,7 @@ with a model of one call as it was drawn, the mutant is tried on it as on any ce
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from executorch_goldens_plugins.compare import calls
 from lab.mutants import recall
 from lab.mutants.mechanical import page
 from lab.mutants.mechanical.drawing import Mechanical
+from lab.mutants.mechanical.reach import PACKAGE
 from lab.mutants.mechanical.sites import Site
 
 
@@ -24,19 +26,29 @@ def search(
 ) -> None:
     """Compare each mutant that has no result yet; results are kept beside a folder of the edited files."""
     folder.mkdir(parents=True, exist_ok=True)
-    kept, release = folder.with_suffix(".jsonl"), toolchain.release.version
-    for each in recall.unfinished(alive, lambda mutant: mutant.name, kept, options):
-        laid, source = folder.absolute() / each.name, toolchain.site_packages / "executorch" / each.site.file
-        file = laid / each.site.file
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(each.site.applied(source.read_bytes()))
-        made = recall.compared(release, f"{release} + {laid}", options.budget)
-        recall.keep(kept, {"name": each.name, **made})
+    laid = {each.name: functools.partial(_lay, each.site, toolchain.site_packages) for each in alive}
+    recall.laid_over(laid, toolchain.release.version, folder, results_of(folder), options)
+
+
+def _lay(site: Site, packages: Path, folder: Path) -> None:
+    """Write the file that a mutant edits, edited, as in a checkout of ExecuTorch."""
+    file = folder / site.file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(site.applied((packages / PACKAGE / site.file).read_bytes()))
+
+
+def results_of(folder: Path) -> Path:
+    """Return where the results of the comparisons in a folder are kept.
+
+    >>> results_of(Path("compared-1.5.1-2036e301bdb3")).name
+    'compared-1.5.1-2036e301bdb3.jsonl'
+    """
+    return folder.with_name(f"{folder.name}.jsonl")
 
 
 def found(drawn: Iterable[Mechanical], folder: Path) -> dict[Site, list[Cell]]:
     """Return the models of one call, as they were drawn, by which comparisons saw mutants."""
-    seen = {each["name"]: each.get("seen_by", ()) for each in recall.results(folder.with_suffix(".jsonl"))}
+    seen = {each["name"]: each.get("seen_by", ()) for each in recall.results(results_of(folder))}
     return {
         each.site: [cell for cell in map(Cell.named, seen.get(each.name, ())) if is_drawn(cell)]
         for each in drawn
