@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import difflib
 import functools
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,8 @@ from executorch_goldens_plugins.compare.searching import Search
 
 #: Words for the core, which is compared where there is no map.
 UNMAPPED = "the core is compared, or all cells where none is committed"
+#: Why a cell was not chosen.
+OVER, WRONG = "over the budget", "not right on the base"
 #: Files that are not Python and are named.
 SHOWN = 3
 
@@ -94,9 +97,12 @@ class Asked:
         return self._named(self.choice.cells) if self.choice is not None else ()
 
     @property
-    def left_out(self) -> tuple[Cell, ...]:
-        """The cells that reach the edits and are over the budget."""
-        return self._named(self.choice.left_out) if self.choice is not None else ()
+    def left_out(self) -> dict[Cell, str]:
+        """The cells that reach the edits and were not chosen, in the order of what is tried last, with why."""
+        if self.choice is None:
+            return {}
+        over = dict.fromkeys(self._named(self.choice.left_out), OVER)
+        return over | dict.fromkeys(self._named(self.choice.wrong), WRONG)
 
     def searches(self, comparison: Comparison) -> bool:
         """Return whether new models are to be tried: nothing differs yet, and one may run the edit."""
@@ -139,7 +145,7 @@ class Asked:
         """Yield how the cells were chosen."""
         if self.choice is not None and self.known is not None:
             several = len({self.known.cells[cell].source for cell in self.choice.cells})
-            rest = f"; {count(len(self.left_out), 'more cell')} over the budget" if self.left_out else ""
+            rest = "".join(f"; {words}" for words in left_out(self.left_out.values(), "more cell"))
             what = self.of_pass or "the edit"
             yield f"cells: {len(self.cells)} that reach {what}, from {count(several, 'source')}{rest}"
             if self.known.lock != maps.lock_of(self.known.release):
@@ -157,6 +163,15 @@ class Asked:
     def _named(self, numbers: tuple[int, ...]) -> tuple[Cell, ...]:
         assert self.known is not None
         return tuple(self.known.cells[number].cell for number in numbers)
+
+
+def left_out(why: Iterable[str], what: str) -> Iterator[str]:
+    """Yield how many cells were not chosen, in words.
+
+    >>> list(left_out([OVER, WRONG, WRONG], "cell"))
+    ['1 cell over the budget', '2 cells not right on the base']
+    """
+    yield from (f"{count(number, what)} {each}" for each, number in Counter(why).items())
 
 
 def is_edit(base: Toolchain, head: Toolchain) -> bool:

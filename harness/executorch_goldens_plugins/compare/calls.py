@@ -28,9 +28,9 @@ CHANGING = "executorch_goldens_plugins.compare.exporting.changing:changed"
 FILE = Path(__file__).parent / "calls.xz"
 #: What operators are decomposed into.
 BECOMES = FILE.with_name("becomes.json")
-#: Names of what holds an operand: an input of the model, a buffer, a parameter, or the operand before it, if that
-#: has its shape.
-INPUT, CONSTANT, PARAMETER, SAME = HOLDERS = ("input", "constant", "parameter", "same")
+#: Names of what holds an operand: an input of the model, a buffer, a parameter, the operand before it, if that has its
+#: shape, or a product of a parameter.
+INPUT, CONSTANT, PARAMETER, SAME, COMPUTED = HOLDERS = ("input", "constant", "parameter", "same", "computed")
 #: How an operand is laid out in memory.
 LAYOUTS = ("contiguous", "channels-last", "permuted", "sliced", "expanded")
 #: The values of an operand: multiples of a sixteenth; numbers with full mantissas; of small and of large magnitude; one

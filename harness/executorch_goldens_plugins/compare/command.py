@@ -112,6 +112,11 @@ def add_to(subparsers: Any) -> None:
         help="what else makes the exit code 1: an edited line that was not reached and does not only raise; a cell "
         "left out for time",
     )
+    parser.add_argument(
+        "--first",
+        action="store_true",
+        help="end at the first cell that differs and is not allowed: git bisect asks for no more",
+    )
     parser.add_argument("--markdown", action="store_true", help="print Markdown, for a comment")
     parser.add_argument("--json", action="store_true", help="print JSON")
     share(parser.add_argument, "--jobs", default=cores())
@@ -160,6 +165,7 @@ def compare(
     required: Sequence[str],
 ) -> int:
     """Compare in this process, whose Python can import the zoo."""
+    from executorch_goldens.results.compared import KINDS
     from executorch_goldens.sweep.store import Store, default_root
     from executorch_goldens_plugins.compare.asked import Asked
     from executorch_goldens_plugins.compare.exporting.instrument import instrument
@@ -203,6 +209,7 @@ def compare(
         seconds=60 * arguments.budget if asked.choice is not None else math.inf,
         started=started,
         further=tuple(cell for cell in asked.left_out if cell in frozenset(sides.cells)),
+        enough=frozenset(KINDS).difference(kinds) if arguments.first else frozenset(),
     )
     comparison.run(changed_by(arguments.of_pass) if arguments.of_pass else lambda *_: True, asked.search)
     if arguments.of_pass and not comparison.found:

@@ -127,6 +127,8 @@ class Comparison:
         `Settings.instrument` names.
     further
         Cells that are compared, while time is left, where the head's probes decide something.
+    enough
+        Kinds of difference of which one ends the comparison.
     undecided
         Cells that were not compared, because the edited functions gave the same in them; with whether any ran.
     """
@@ -143,6 +145,7 @@ class Comparison:
     found: list[Compared] = field(default_factory=list)
     ran: dict[Cell, dict[str, set[int]]] = field(default_factory=dict)
     further: tuple[Cell, ...] = ()
+    enough: frozenset[str] = frozenset()
     undecided: dict[Cell, bool] = field(default_factory=dict, init=False)
     searched: Search | None = field(default=None, init=False)
     opening: float = field(default=0.0, init=False)
@@ -215,6 +218,8 @@ class Comparison:
                         self._begun.add(cell)
                         self._compare(cell, base, head, results, wanted)
                         self._require_lowering()
+                        if self.has_enough:
+                            break
                     self.has_time = self.left() > self.opening
                     if self.has_time and (search := further(self)) is not None:
                         self._search(search, self.left(), results)
@@ -245,12 +250,17 @@ class Comparison:
 
     @property
     def late(self) -> list[Cell]:
-        """The cells that were not compared because the time was over."""
+        """The cells that were not compared because the time was over, or because there was enough."""
         return [cell for cell in self.cells if cell not in self._begun and cell not in self.undecided]
 
     def differing(self) -> list[Compared]:
         """Return the cells that are not identical."""
         return [each for each in self.found if each.kind != SAME]
+
+    @property
+    def has_enough(self) -> bool:
+        """True if a cell differs in a way that ends the comparison."""
+        return any(each.kind in self.enough for each in self.found)
 
     def causes(self) -> list[Group]:
         """Return the causes of the differences."""
@@ -296,7 +306,8 @@ class Comparison:
             for cell, base, head in self._exported(search.sides, (model.cell,)):
                 self._compare(cell, base, head, results, lambda made, _: made.is_right)
             found = [each for each in self.found[known:] if each.kind != SAME]
-            if len(found) == MOST_NO_WORSE or any(each.kind not in NO_WORSE for each in found):
+            worse = any(each.kind not in NO_WORSE for each in found)
+            if worse or self.has_enough or len(found) == MOST_NO_WORSE:
                 break
         pulse.erase()
         search.sweeps += self.sweeps[sweeps:]

@@ -29,7 +29,7 @@ from executorch_goldens.running.counting import not_judged
 from executorch_goldens.words.findings import NOT_JUDGED
 from executorch_goldens.words.kinds import WORDS
 from executorch_goldens_plugins.compare import outcome
-from executorch_goldens_plugins.compare.asked import Asked
+from executorch_goldens_plugins.compare.asked import Asked, left_out
 from executorch_goldens_plugins.compare.making import Compared, Comparison
 from executorch_goldens_plugins.compare.outcome import ALLOWED, UNREACHED, extent, shown
 from executorch_goldens_plugins.compare.reach.answer import Answer
@@ -125,9 +125,14 @@ class ComparisonPage:
     def _left_out(self) -> dict[Cell, str]:
         """Return the cells that were left out for time, with why."""
         done = {*self.comparison.undecided, *(each.cell for each in self.comparison.found)}
-        over = [cell for cell in (self.asked.left_out if self.asked is not None else ()) if cell not in done]
-        chosen = dict.fromkeys(over, "over the budget")
-        return chosen | dict.fromkeys(self.comparison.late, "the time was over")
+        left = self.asked.left_out if self.asked is not None else {}
+        chosen = {cell: why for cell, why in left.items() if cell not in done}
+        return chosen | dict.fromkeys(self.comparison.late, self._why_late())
+
+    def _why_late(self) -> str:
+        return (
+            "a cell differs, and --first asks for one" if self.comparison.has_enough else "the time was over"
+        )
 
     @property
     def differs(self) -> bool:
@@ -148,8 +153,8 @@ class ComparisonPage:
             return "; ".join(filter(None, (f"identical: {same_code}", edited)))
         if not found:
             why = "no cell is known that reaches the edit" if edited else "no cell that was chosen is in both"
-            if self.asked is not None and (over := len(self.asked.left_out)):
-                why = f"{count(over, 'cell')} over the budget"
+            if self.asked is not None and self.asked.left_out:
+                why = ", ".join(left_out(self.asked.left_out.values(), "cell"))
             return "; ".join(filter(None, (f"nothing was compared: {why}", edited)))
         ways = ", ".join(f"{number[kind]} {WORDS[kind]}" for kind in KINDS if kind in number)
         where = (" where it decides" if same_code else " where reached") if edited and not number else ""
@@ -206,7 +211,7 @@ class ComparisonPage:
         if (model := self.comparison.model) is not None:
             yield f"keep {model.cell} in a module of a zoo: {model.line}"
         if late := self.comparison.late:
-            yield f"not compared: {count(len(late), 'cell')}, because the time that --budget leaves for cells was over"
+            yield f"not compared: {count(len(late), 'cell')}, because {self._why_late()}"
         exports, is_limited = self.comparison.exports, math.isfinite(self.comparison.seconds)
         if is_limited and exports.slowness >= BUSY:
             yield f"exports took {exports.slowness:g} times as long as on an idle machine"

@@ -1,6 +1,6 @@
 """``python -m lab args``: models of one call of an operator each, drawn from the operators' schemas.
 
-``--update`` draws them again: for each operator of ATen that a pass, visitor, partitioner, quantizer or support check
+``--update`` draws what is new: for each operator of ATen that a pass, visitor, partitioner, quantizer or support check
 of a release names, by importing these, a covering array over what its arguments can be and what is around the call.
 """
 
@@ -46,7 +46,11 @@ def add_to(subparsers: Any) -> None:
     )
     parser.add_argument("--minutes", type=positive_float, help="begin no export after (default: none)")
     share(parser.add_argument, "--jobs", default=cores())
-    parser.add_argument("--update", action="store_true", help="draw all models again, and write them")
+    parser.add_argument(
+        "--update",
+        action="store_true",
+        help="draw models of new operators and levels, and write them behind the others",
+    )
     parser.add_argument(
         "--keep",
         action="store_true",
@@ -74,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     if options.show:
         if options.show not in known:
             raise UsageError(f"no model is called {options.show!r}; list them by: goldens run --list")
-        print(f"{known[options.show].target}: {known[options.show]}")
+        print(text_of(known[options.show]))
         return SAME
     operators = collections.Counter(each.operator for each in known.values())
     print(f"{len(known)} models of {len(operators)} operators")
@@ -82,30 +86,48 @@ def run(options: argparse.Namespace) -> int:
 
 
 def update() -> None:
-    """Draw the models of the operators that any release names."""
+    """Write the models of new operators, and of the levels that came last, behind those that are there."""
     from lab.args import drawing
 
     of_releases = {release: frozenset(operators_of(release)) for release in releases.load().releases}
     every = [each for each in sorted(frozenset().union(*of_releases.values())) if drawing.is_drawn(each)]
-    found: list[CallModel] = []
-    numbers = collections.Counter[str]()
-    for family in drawing.families(every):
-        for model in drawn(family):
-            beginning = drawing.slug(model.operator)
-            named = [release for release, operators in of_releases.items() if model.operator in operators]
-            found.append(
-                msgspec.structs.replace(
-                    model,
-                    name=f"{beginning}-{numbers[beginning]:04}",
-                    releases=tuple(named) if len(named) < len(of_releases) else (),
-                )
-            )
-            numbers[beginning] += 1
-    found.sort(key=lambda model: model.name)
+    found = []
+    for model in extended([each for each in calls.read().values() if each.operator in every], every):
+        named = tuple(release for release, operators in of_releases.items() if model.operator in operators)
+        found.append(msgspec.structs.replace(model, releases=named if len(named) < len(of_releases) else ()))
     durable.replace(calls.FILE, calls.encoded(found))
     durable.replace(calls.BECOMES, f"{json.dumps(drawing.becomes(found), indent=0)}\n")
     calls.read.cache_clear()
     print(f"seed {drawing.SEED}: {calls.FILE.stat().st_size:,} bytes")
+
+
+def extended(known: Sequence[CallModel], operators: Sequence[str]) -> list[CallModel]:
+    """Return models, with those of operators that have none and those of the levels that came last behind them.
+
+    Maps and results name models by their numbers, and another PyTorch refuses others: none is drawn again.
+    """
+    from lab.args import drawing
+
+    found, held = [*known], {each.operator for each in known}
+    there = {(each.operator, text_of(each)) for each in known}
+    numbers: dict[str, int] = collections.defaultdict(int)
+    for each in known:
+        beginning, _, number = each.name.rpartition("-")
+        numbers[beginning] = max(numbers[beginning], int(number) + 1)
+    for family in drawing.families(operators):
+        began, models = drawn(family)
+        for place, model in enumerate(models):
+            is_new = place >= began and (model.operator, text_of(model)) not in there
+            if is_new or model.operator not in held:
+                beginning = drawing.slug(model.operator)
+                found.append(msgspec.structs.replace(model, name=f"{beginning}-{numbers[beginning]:04}"))
+                numbers[beginning] += 1
+    return sorted(found, key=lambda model: model.name)
+
+
+def text_of(model: CallModel) -> str:
+    """Return what a model is, without its number."""
+    return f"{model.target}: {model}"
 
 
 def operators_of(release: str) -> Iterator[str]:
@@ -121,8 +143,11 @@ def operators_of(release: str) -> Iterator[str]:
             yield from operators
 
 
-def drawn(family: Any) -> Sequence[CallModel]:
-    """Draw the models of a family in a process of its own: what ends that by a signal is left out."""
+def drawn(family: Any) -> tuple[int, Sequence[CallModel]]:
+    """Draw the models of a family in a process of its own: what ends that by a signal is left out.
+
+    Returns the place of the first model of the levels that came last, and the models.
+    """
     from lab.args.drawing import Drawing
 
     crashing: set[str] = set()
@@ -134,9 +159,10 @@ def drawn(family: Any) -> Sequence[CallModel]:
                 os.close(reading)
                 status = 1
                 try:
-                    made = Drawing(family, crashing, last).draw()
+                    made = Drawing(family, crashing, last)
+                    made.draw()
                     with os.fdopen(writing, "wb") as stream:
-                        stream.write(msgspec.json.encode(made))
+                        stream.write(msgspec.json.encode((made.last_began, made.models)))
                     status = 0
                 finally:
                     os._exit(status)
@@ -145,7 +171,7 @@ def drawn(family: Any) -> Sequence[CallModel]:
                 data = stream.read()
             _, status = os.waitpid(child, 0)
             if not status:
-                return msgspec.json.decode(data, type=list[CallModel])
+                return msgspec.json.decode(data, type=tuple[int, list[CallModel]])
             if os.waitstatus_to_exitcode(status) > 0:
                 raise RuntimeError(f"{family.operators}: cannot be drawn")
             crashing.add(last[:].decode().rstrip())

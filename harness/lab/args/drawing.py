@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import mmap
 import random
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,8 +41,10 @@ from lab.args.levels import (
     FLOATS,
     HELD,
     HELD_OF_LATER,
+    HELD_OF_LEARNED,
     KINDS,
     LATER_DIMS,
+    LEARNED,
     OTHERS,
     RANGES,
     SIZES,
@@ -170,15 +172,20 @@ class Family:
         found["(target)"] = (*COMMON, ANY_OTHER)
         return found
 
-    def later(self) -> dict[str, tuple[Any, ...]]:
-        """Return further levels, of models that are drawn after all others."""
+    def later(self) -> list[dict[str, tuple[Any, ...]]]:
+        """Return further levels, of models that are drawn after all others, in the order in which they came."""
         dims = {
             argument.name: LATER_DIMS
             for argument in self.schema
             if argument.name in ("dim", "dims") and kind_of(argument)[0] == "List[int]"
         }
         own = special(SHAPES, self.operators[0]) is None
-        return {**(dims if own else {}), **(special(LATER, self.operators[0]) or {})}
+        held = {f"{each.name} held": HELD_OF_LEARNED for each in self.schema if each.name in LEARNED}
+        further: list[dict[str, tuple[Any, ...]]] = [
+            next(filter(None, (special(each, operator) for operator in self.operators)), {}) for each in LATER
+        ]
+        first, second = further
+        return [{**(dims if own else {}), **first}, {**held, **second}]
 
 
 def is_drawn(operator: str) -> bool:
@@ -252,6 +259,8 @@ class Drawing:
         self.factors = family.factors()
         self.chance = random.Random(f"{SEED} {' '.join(family.operators)}")
         self.models: list[CallModel] = []
+        #: The place of the first model of the levels that came last.
+        self.last_began = 0
         self.covered: set[frozenset[tuple[str, Any]]] = set()
         self.texts: set[str] = set()
         self.turn = self.chance.randrange(len(OTHER_TARGETS))
@@ -260,16 +269,17 @@ class Drawing:
         """Return the models of the array, and of the pairs that eager refused in its rows."""
         for row in arrays(self.family):
             self._keep(row, DRAWS)
-        self._complete(lambda _: True)
-        later = {(name, level) for name, own in self.family.later().items() for level in own}
-        if later:
-            for name, level in sorted(later):
-                self.factors[name] = (*self.factors[name], level)
-            self._complete(lambda pair: not later.isdisjoint(pair))
+        self._complete(*self.factors.items())
+        for later in self.family.later():
+            self.last_began = len(self.models)
+            for name, own in sorted(later.items()):
+                self.factors[name] = (*self.factors[name], *sorted(own))
+            self._complete(*later.items())
         return self.models
 
-    def _complete(self, wanted: Callable[[frozenset[tuple[str, Any]]], bool]) -> None:
-        """Draw models of the pairs of levels that none has."""
+    def _complete(self, *levels: tuple[str, Sequence[Any]]) -> None:
+        """Draw models of the pairs of levels that none has: of those with some levels of factors."""
+        wanted = {(name, level) for name, own in levels for level in own}
         pairs = [
             frozenset(((one, a), (other, b)))
             for one, other in itertools.combinations(self.factors, 2)
@@ -277,7 +287,7 @@ class Drawing:
             for b in self.factors[other]
         ]
         for pair in pairs:
-            if pair not in self.covered and wanted(pair):
+            if pair not in self.covered and not wanted.isdisjoint(pair):
                 fixed = dict(pair)
                 for _ in range(MORE):
                     row = {

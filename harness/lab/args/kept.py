@@ -1,7 +1,7 @@
 """Committed results of the models, by release: ``kept/RELEASE.xz``.
 
-A result is of the models of its operator as they were when it was kept: where these were drawn again since, it is
-left out.
+Results of an operator are of models as they were when these were kept: where one of them is another one now, they are
+left out. Models that came behind them change nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lab.args import trying
 from lab.args.trying import OUTCOMES, Tried
 
 FOLDER = Path(__file__).with_name("kept")
-FORMAT = 1
+FORMAT = 2
 #: Bytes of an unpacked file that are read.
 LARGEST = 1 << 26
 
@@ -41,7 +41,7 @@ class OfOperator(msgspec.Struct, frozen=True, array_like=True):
     Attributes
     ----------
     digest
-        Of these models.
+        Of the models that have a result.
     came
         The numbers of an outcome and of a finding, by the name of a model.
     """
@@ -83,11 +83,11 @@ def read(release: str, every: Iterable[CallModel], folder: Path = FOLDER) -> dic
         raise KeptError(file, f"cannot be read ({error})") from error
     if kept.format != FORMAT:
         raise KeptError(file, f"has format {kept.format}, and this version reads {FORMAT}")
-    digests = {operator: digest(of) for operator, of in calls.by_operator(every).items()}
+    named = {model.name: model for model in every}
     return {
         name: Tried(name, kept.outcomes[outcome], kept.findings[finding])
-        for operator, results in kept.operators.items()
-        if results.digest == digests.get(operator)
+        for results in kept.operators.values()
+        if results.digest == digest(named[name] for name in results.came if name in named)
         for name, (outcome, finding) in results.came.items()
     }
 
@@ -97,12 +97,13 @@ def encoded(results: Mapping[str, Tried], every: Iterable[CallModel]) -> bytes:
     findings: dict[bytes, int] = {msgspec.json.encode({}): 0}
     operators = {}
     for operator, of_operator in sorted(calls.by_operator(every).items()):
+        tried = [model for model in of_operator if model.name in results]
         came = {}
-        for name in (model.name for model in of_operator if model.name in results):
+        for name in (model.name for model in tried):
             found = msgspec.json.encode(results[name].finding)
             came[name] = (OUTCOMES.index(results[name].outcome), findings.setdefault(found, len(findings)))
         if came:
-            operators[operator] = OfOperator(digest(of_operator), came)
+            operators[operator] = OfOperator(digest(tried), came)
     kept = Kept(FORMAT, OUTCOMES, tuple(map(msgspec.json.decode, findings)), operators)
     return lzma.compress(msgspec.json.encode(kept), preset=9)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from executorch_goldens_plugins.compare.calls import (
+    COMPUTED,
     CONSTANT,
     INPUT,
     LAYOUTS,
@@ -120,6 +121,8 @@ class Context:
         )
 
 
+#: Levels of lists of sizes that came later: in one direction beyond what another argument is.
+FAR = ("first far larger", "second far larger")
 #: Levels of lists of dimensions that came later: see `lab.args.shapes.LATER`.
 LATER_DIMS = ("first two", "first and last")
 _DIM_LEVELS = ("first", "last", "from the end", "first from the end", "middle")
@@ -229,6 +232,8 @@ def _list(name: str, level: str, at: Context) -> Sequence[int]:
         even[0] += 1
     elif level == "second larger":
         even[-1] += 1
+    elif level in FAR:
+        even[0 if level == FAR[0] else -1] += 3
     elif level == "larger":
         even = [base + 1] * spatial
     return even[:1] if level == "one number" else even
@@ -250,4 +255,6 @@ OTHERS: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), (0.0, 3.0)),
 }
 HELD = (INPUT, CONSTANT)
+#: Operands that a program may compute of a parameter: a level that came later.
+LEARNED, HELD_OF_LEARNED = ("weight", "bias", "mat2"), (COMPUTED,)
 HELD_OF_LATER = (INPUT, CONSTANT, PARAMETER, SAME)

@@ -7,14 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from executorch_goldens_plugins.compare.calls import Operand, Value
-from lab.args.levels import DEFAULT, Context
+from lab.args.levels import DEFAULT, FAR, Context
 
 #: Further factors of operators, with their levels.
 FURTHER: dict[str, dict[str, tuple[Any, ...]]] = {}
+_RESIZES = ("upsample_bilinear2d", "upsample_nearest2d", "_upsample_bilinear2d_aa")
+_POOLS = ("max_pool2d", "max_pool2d_with_indices", "avg_pool2d")
 #: Further levels of a factor, which came when models were numbered: models with these are drawn after all others.
-_LATER: Sequence[tuple[tuple[str, ...], str, tuple[str, ...]]] = (
+_FIRST_LATER: Sequence[tuple[tuple[str, ...], str, tuple[str, ...]]] = (
     (
-        ("upsample_bilinear2d", "upsample_nearest2d", "_upsample_bilinear2d_aa"),
+        _RESIZES,
         "by",
         ("higher", "wider", "lower", "narrower", "uneven the other way"),
     ),
@@ -30,7 +32,15 @@ _LATER: Sequence[tuple[tuple[str, ...], str, tuple[str, ...]]] = (
     (("index_put", "index_put_"), "places", ("two apart", "last two")),
     (("index",), "places", ("last two",)),
 )
-LATER = {name: {factor: later} for names, factor, later in _LATER for name in names}
+#: Of two arguments, one is beyond the other in one direction.
+_SECOND_LATER: Sequence[tuple[tuple[str, ...], str, tuple[str, ...]]] = (
+    (_RESIZES, "by", ("far higher", "far wider")),
+    ((*_POOLS, "conv2d", "conv_transpose2d"), "stride", FAR),
+)
+LATER = tuple(
+    {name: {factor: later} for names, factor, later in each for name in names}
+    for each in (_FIRST_LATER, _SECOND_LATER)
+)
 #: Ranks of the first operand.
 RANKS: dict[str, tuple[int, ...]] = {}
 #: Returns arguments by name: they come in place of those that the types alone say.
@@ -382,9 +392,11 @@ def _upsampled(at: Context) -> Mapping[str, Any]:
         "lower": (None, [0.5, 1.0]),
         "narrower": (None, [1.0, 0.5]),
         "uneven the other way": (None, [2.0, 3.0]),
+        "far higher": (None, [4.0, 1.0]),
+        "far wider": (None, [1.0, 4.0]),
     }[at.row["by"]]
     if at.row["(operator)"].endswith("aa.default"):
-        if factors is not None and at.row["by"] in LATER["_upsample_bilinear2d_aa"]["by"]:
+        if factors is not None and at.row["by"] not in FURTHER["_upsample_bilinear2d_aa"]["by"]:
             sizes = [int(size * by) for size, by in zip(at.shape[-2:], factors, strict=True)]
         return {"output_size": sizes or [7, 5]}
     return {"output_size": sizes, "scale_factors": factors}

@@ -36,6 +36,8 @@ T = TypeVar("T")
 SEEN, REACHED, UNREACHED = "seen", "reached and not seen", "not reached"
 #: Of an edit of comments, docstrings or places alone, as `goldens compare` says it.
 UNTOUCHED = "no code differs"
+#: One cell that differs is enough.
+FIRST = "--first"
 KEPT = Path("build/recall")
 #: Committed results, of which a part of docs/history.md is made.
 COMMITTED = Path(__file__).parent / "history" / "kept" / "compared"
@@ -193,7 +195,7 @@ def laid_over(
     for name in unfinished(every, str, kept, options):
         place = (folder / name).absolute()
         every[name](place)
-        keep(kept, {"name": name, **compared(release, f"{release} + {place}", options.budget)})
+        keep(kept, {"name": name, **compared(release, f"{release} + {place}", options.budget, FIRST)})
 
 
 def keep(kept: Path, result: dict[str, Any]) -> None:
@@ -222,11 +224,11 @@ def lay(edits: Iterable[Edit], packages: Path, folder: Path) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def compared(base: str, head: str, budget: float | None) -> dict[str, Any]:
-    """Return what a comparison of two toolchains says, and the seconds that it took."""
+def compared(base: str, head: str, budget: float | None, *more: str) -> dict[str, Any]:
+    """Return what a comparison of two toolchains says, with more options, and the seconds that it took."""
     own = {"budget": budget} if budget is not None else {}
     options = ["--budget", str(budget)] if budget is not None else []
-    command = ["compare", base, head, "--json", *options]
+    command = ["compare", base, head, "--json", *more, *options]
     started = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", "executorch_goldens", *command], capture_output=True, text=True, check=False

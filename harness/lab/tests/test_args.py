@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -14,7 +15,7 @@ from executorch_goldens.toolchains.toolchain import here
 from executorch_goldens_plugins.compare import calls
 from executorch_goldens_plugins.compare.calls import ARGS, CONSTANT, SAME, CallModel, Operand
 from executorch_goldens_plugins.compare.exporting.one_call import build
-from lab.args import drawing, trying
+from lab.args import command, drawing, trying
 from lab.args.drawing import RARE, Drawing, Family
 
 
@@ -56,13 +57,33 @@ def test_the_same_seed_draws_the_same_models() -> None:
 def test_levels_that_came_later_are_in_models_behind_those_that_are_numbered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    family = Family(["upsample_nearest2d.vec"])
+    family, (first, _) = Family(["upsample_nearest2d.vec"]), drawing.LATER
     made = Drawing(family).draw()
-    monkeypatch.setattr(drawing, "LATER", {})
-    before = Drawing(family).draw()
-    assert made[: len(before)] == before
-    factors = {tuple(each.arguments["scale_factors"] or ()) for each in made[len(before) :]}
-    assert {(2.0, 1.0), (1.0, 2.0), (0.5, 1.0), (1.0, 0.5), (2.0, 3.0)} <= factors
+    for later, further in (
+        ((first, {}), {(1.0, 4.0), (4.0, 1.0)}),
+        (({}, {}), {(2.0, 1.0), (1.0, 2.0), (0.5, 1.0), (1.0, 0.5), (2.0, 3.0)}),
+    ):
+        monkeypatch.setattr(drawing, "LATER", later)
+        before = Drawing(family).draw()
+        assert made[: len(before)] == before
+        factors = {tuple(each.arguments["scale_factors"] or ()) for each in made[len(before) :]}
+        assert further <= factors
+        made = before
+
+
+@pytest.mark.parametrize("operators", [["max_pool2d.default"], ["conv1d.default", "conv2d.default"]])
+def test_a_stride_is_beyond_the_kernel_in_each_direction_alone(operators: list[str]) -> None:
+    assert {(True, False), (False, True)} <= {
+        tuple(stride > kernel for stride, kernel in zip(each.facts["stride"], kernel_of(each), strict=True))
+        for each in Drawing(Family(operators)).draw()
+        if len(each.facts.get("stride") or ()) == 2 and len(kernel_of(each)) == 2
+    }
+
+
+def kernel_of(model: CallModel) -> Sequence[int]:
+    """Return the sizes of a model's kernel."""
+    weight = model.arguments.get("weight")
+    return model.arguments["kernel_size"] if weight is None else weight.shape[2:]  # type: ignore[return-value,union-attr]
 
 
 def test_a_model_that_ends_the_process_is_left_out() -> None:
@@ -170,3 +191,21 @@ def test_the_factors_of_a_batch_norm_are_the_model_s_own() -> None:
 def test_a_permuted_input_is_exported() -> None:
     example = build(model("neg.default", self=Operand("float32", (2, 3, 4), layout="permuted")), Data("m"))
     torch.export.export(example.module, example.inputs, strict=True)
+
+
+def test_what_is_there_keeps_its_number_and_what_is_new_comes_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    operators = ["relu.default", "glu.default"]
+    made = [
+        CallModel("", "tosa-fp", name, {"self": Operand("float32", (size,))})
+        for size in (2, 4, 6)
+        for name in operators
+    ]
+    monkeypatch.setattr(
+        command, "drawn", lambda family: (2, [each for each in made if each.operator in family.operators])
+    )
+    there = msgspec.structs.replace(made[3], name="glu-0003", releases=("1.5.1",))
+    found = command.extended([there], operators)
+    assert [each.name for each in found] == ["glu-0003", "glu-0004", "relu-0000", "relu-0001", "relu-0002"]
+    # What the levels before the last ones are of is not drawn again.
+    assert found[0] == there
+    assert command.text_of(found[1]) == command.text_of(made[5])

@@ -116,9 +116,12 @@ def test_kept_results_are_read_as_they_were_found(tmp_path: Path) -> None:
 
 def test_a_result_is_left_out_where_its_operator_was_drawn_again(tmp_path: Path) -> None:
     kept.file_of("1.4.1", tmp_path).write_bytes(kept.encoded(RESULTS["1.4.1"], MODELS.values()))
-    other = {**MODELS, "sin-0001": model("sin-0001", "tosa-int", 3, 3)}
+    other = {**MODELS, "sin-0000": model("sin-0000", "tosa-int", 3, 3)}
     read = kept.read("1.4.1", other.values(), tmp_path)
     assert {name[:3] for name in read} == {"abs"}
+    # Models that came behind those with a result change nothing.
+    further = {**MODELS, "sin-0002": model("sin-0002", "tosa-int", 3, 3)}
+    assert kept.read("1.4.1", further.values(), tmp_path) == RESULTS["1.4.1"]
     # A further release that names the operator draws no model again.
     named = {name: msgspec.structs.replace(each, releases=("1.4.1",)) for name, each in MODELS.items()}
     assert kept.read("1.4.1", named.values(), tmp_path) == RESULTS["1.4.1"]

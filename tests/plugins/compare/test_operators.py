@@ -26,6 +26,18 @@ def test_a_table_of_a_class_is_under_the_class_and_a_word_that_names_an_operator
     assert named(PACKAGES, [CONV])[CONV]["Conv2d"] == ["convolution.default"]
 
 
+@pytest.mark.parametrize(
+    "register",
+    ["DICT[(ops.cos.default,)] = Cosine", "DICT = {ops.sin.default: Other, ops.cos.default: Cosine}"],
+)
+def test_what_registers_a_class_is_under_it(register: str) -> None:
+    text = f"@register(ops.tan.default)\nclass Other: pass\nclass Cosine: pass\n{register}"
+    found = named(PACKAGES, [MEAN], {MEAN: text.replace("ops.", "torch.ops.aten.")})[MEAN]
+    assert found["Cosine"] == ["cos.default"]
+    assert "tan.default" in found["Other"]
+    assert "cos.default" not in found["Other"]
+
+
 def test_sources_in_place_of_a_file_count(tmp_path: Path) -> None:
     text = "def f(node):\n    return node.target == torch.ops.aten.cos.default or 'aten.sin.default'\n"
     assert named(PACKAGES, [MEAN], {MEAN: text})[MEAN] == {"f": ["cos.default", "sin.default"]}

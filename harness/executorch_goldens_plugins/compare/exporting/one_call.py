@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens_plugins.compare.calls import (
+    COMPUTED,
     INPUT,
     PARAMETER,
     SAME,
@@ -187,6 +188,12 @@ class OneCall(torch.nn.Module):
             name: _plain(value, types[name]) for name, value in model.arguments.items() if name not in tensors
         }
         self.names, made = _placed(self, tensors)
+        self.computed = {
+            f"{name}_{place}"
+            for name, every in tensors.items()
+            for place, each in enumerate(every)
+            if each is not None and each[0].held == COMPUTED
+        }
         self.lists = [name for name in tensors if isinstance(model.arguments[name], list)]
         #: Layout and shape of the operands that are inputs; a call without one has its input beside it.
         self.views = [(each.layout, each.shape) for each, _ in made]
@@ -241,10 +248,7 @@ class OneCall(torch.nn.Module):
         """Return the tensors that the operator gives."""
         arguments = dict(self.plain)
         for name, places in self.names.items():
-            made = [
-                given[place] if isinstance(place, int) else None if place is None else getattr(self, place)
-                for place in places
-            ]
+            made = [given[place] if isinstance(place, int) else self._own(place) for place in places]
             if name in self.written and isinstance(places[0], str):
                 # A program starts without the values of a buffer that it writes.
                 made = [None if each is None else each.clone() for each in made]
@@ -255,6 +259,13 @@ class OneCall(torch.nn.Module):
         )
         several = result if isinstance(result, tuple | list) else (result,)
         return tuple(torch.view_as_real(each) if each.is_complex() else each for each in several)
+
+    def _own(self, name: str | None) -> torch.Tensor | None:
+        """Return what holds an operand that is no input."""
+        if name is None:
+            return None
+        held: torch.Tensor = getattr(self, name)
+        return held * 0.5 if name in self.computed else held
 
 
 def _placed(
@@ -278,7 +289,7 @@ def _placed(
                     inputs.append(each)
                 else:
                     last = f"{argument}_{number}"
-                    if operand.held == PARAMETER and value.is_floating_point():
+                    if operand.held in (PARAMETER, COMPUTED) and value.is_floating_point():
                         setattr(holder, last, torch.nn.Parameter(value, requires_grad=False))
                     else:
                         holder.register_buffer(last, value)

@@ -11,7 +11,7 @@ import dataclasses
 import importlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,8 @@ def named(
     """Return the operators of ATen that definitions of files name: by file, then by function, ``Class.method``.
 
     Those that it compares with, or has in a table, come first: what it decides on. The others it may make. What a
-    module or a class names outside of functions is under the class, or under the empty name.
+    module or a class names outside of functions is under the class, or under the empty name; what registers a class or
+    function, as a decorator or beside it in a table, is under that too.
 
     Parameters
     ----------
@@ -49,7 +50,8 @@ def named(
         text = (sources or {}).get(file) or (packages / file).read_text(encoding="utf-8")
         asked: dict[str, set[str]] = {}
         every: dict[str, set[str]] = {}
-        for name, node in _definitions(ast.parse(text).body, ""):
+        body = ast.parse(text).body
+        for name, node in (*_definitions(body, ""), *_registered(body)):
             for each in _deciding(node):
                 asked.setdefault(name, set()).update(_operators(each, vars(module)))
             every.setdefault(name, set()).update(_operators(node, vars(module)))
@@ -88,7 +90,33 @@ def _definitions(body: Iterable[ast.stmt], within: str) -> Iterator[tuple[str, a
             yield (name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else within), node
 
 
-def _deciding(node: ast.stmt) -> Iterator[ast.AST]:
+def _registered(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
+    """Yield decorators and parts of tables, each with the class or function of the module that it names."""
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    defined = {each.name for each in body if isinstance(each, kinds)}
+    for statement in body:
+        if isinstance(statement, kinds):
+            yield from ((statement.name, each) for each in statement.decorator_list)
+            continue
+        for part in _parts(statement):
+            names = {each.id for each in ast.walk(part) if isinstance(each, ast.Name)}
+            yield from ((name, part) for name in sorted(names & defined))
+
+
+def _parts(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yield the entries of a table that a statement assigns, each with its key; else the statement."""
+    value = getattr(statement, "value", None)
+    if isinstance(value, ast.Dict):
+        yield from (
+            ast.Tuple([each for each in pair if each]) for pair in zip(value.keys, value.values, strict=True)
+        )
+    elif isinstance(value, ast.List | ast.Tuple | ast.Set):
+        yield from value.elts
+    else:
+        yield statement
+
+
+def _deciding(node: ast.AST) -> Iterator[ast.AST]:
     """Yield what of a definition is a comparison, a pattern or a table: all of it where it is outside of functions."""
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         yield node

@@ -9,6 +9,7 @@ not right on the base come last.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -57,14 +58,17 @@ class Choice:
     cells
         Numbers in the map, in the order in which they are exported.
     left_out
-        Cells that reach the edit too, and are over the budget, or not right on the base: for the time that is left.
+        Cells that reach the edit too, and are over the budget: for the time that is left.
     unmapped
         Edited functions that no cell of the map is known to reach, as ``file: function``.
+    wrong
+        Cells that reach the edit too, and are not right on the base, where others are: for the time that is left then.
     """
 
     cells: tuple[int, ...]
     left_out: tuple[int, ...]
     unmapped: tuple[str, ...]
+    wrong: tuple[int, ...] = ()
 
 
 def choose(edits: Edits, base: Path, known: ReachMap, budget: float, jobs: int) -> Choice:
@@ -88,18 +92,12 @@ def choose(edits: Edits, base: Path, known: ReachMap, budget: float, jobs: int) 
             places.setdefault((place.function.digest, place.cells) if place.is_after else place, place)
         if not found and (edit.function or edit.users):
             unmapped.append(f"{edit.file}: {edit.function or 'what is outside of functions'}")
-    return _wrong_last(_chosen([*places.values()], known, budget, jobs, tuple(unmapped)), known)
-
-
-def _wrong_last(choice: Choice, known: ReachMap) -> Choice:
-    """Return a choice whose cells that are not right on the base come when all others have; if there are others."""
-    every = (*choice.cells, *choice.left_out)
-    wrong = [number for number in every if known.cells[number].is_wrong]
-    cells = tuple(number for number in choice.cells if not known.cells[number].is_wrong)
-    if not cells:
-        return choice
-    others = (number for number in choice.left_out if not known.cells[number].is_wrong)
-    return replace(choice, cells=cells, left_out=(*others, *wrong))
+    every = frozenset().union(*(place.cells for place in places.values()))
+    wrong = frozenset(number for number in every if known.cells[number].is_wrong)
+    later = wrong if wrong < every else frozenset()
+    now = [replace(place, cells=place.cells - later) for place in places.values() if not place.cells <= later]
+    choice = _chosen(now, known, budget, jobs, tuple(unmapped))
+    return replace(choice, wrong=tuple(_cheapest_first(later, known)))
 
 
 def choose_pass(name: str, known: ReachMap, budget: float, jobs: int) -> Choice:
@@ -249,29 +247,40 @@ def _taken(places: Sequence[ReachGoal], known: ReachMap, capacity: float) -> lis
 
     Edited lines ask for one, and what runs after them for the next.
     """
+    # On both sides.
+    cost = {cell: 2 * known.cells[cell].seconds for place in places for cell in place.cells}
+    least = min(cost.values(), default=0.0)
     chosen: dict[int, None] = {}
+    numbers: Counter[ReachGoal] = Counter()
     kinds = ([place for place in places if place.is_after is after] for after in (False, True))
-    in_turns = itertools.zip_longest(*(_rounds(each, known, chosen) for each in kinds))
+    in_turns = itertools.zip_longest(*(_rounds(each, known, chosen, numbers) for each in kinds))
     for cell in itertools.chain.from_iterable(in_turns):
-        if cell is None or cell in chosen:
-            continue
-        # On both sides.
-        cost = 2 * known.cells[cell].seconds
-        if cost <= capacity:
+        if capacity < least:
+            break
+        if cell is not None and cell not in chosen and cost[cell] <= capacity:
             chosen[cell] = None
-            capacity -= cost
+            numbers.update(place for place in places if cell in place.cells)
+            capacity -= cost[cell]
     return list(chosen)
 
 
-def _rounds(places: Sequence[ReachGoal], known: ReachMap, chosen: Mapping[int, None]) -> Iterator[int]:
-    """Yield cells that may be chosen: in each round, one more unlike one per place."""
+def _rounds(
+    places: Sequence[ReachGoal], known: ReachMap, chosen: Collection[int], numbers: Mapping[ReachGoal, int]
+) -> Iterator[int]:
+    """Yield cells that may be chosen: in each round, one more unlike one per place.
+
+    Parameters
+    ----------
+    chosen, numbers
+        The cells that were, and how many of each place.
+    """
     waiting = {place: _in_turns(place, known) for place in places}
     # Of the places with few cells first: what reaches them may serve others.
     order = sorted(waiting, key=lambda place: len(place.cells))
     for number in itertools.count(1):
         further = False
         for place in order:
-            if len(chosen.keys() & place.cells) >= number:
+            if numbers.get(place, 0) >= number:
                 further = True
                 continue
             cell = next((each for each in waiting[place] if each not in chosen), None)

@@ -9,6 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens_plugins.compare.asked import OVER, WRONG, Asked
 from executorch_goldens_plugins.compare.reach.answer import Answer, answer
 from executorch_goldens_plugins.compare.reach.choice import BEGINNING, around, choose, choose_pass
 from executorch_goldens_plugins.compare.reach.edits import CodeEdit, Edits, between
@@ -239,10 +240,23 @@ def test_cells_that_are_not_right_on_the_base_come_last(base: Path, head: Path) 
         found = choose(edits, base, msgspec.structs.replace(made, cells=every), BEGINNING + 1e6, 1)
         # All take less than what a first answer waits for.
         assert made.cells[found.cells[0]].cell == first
-    assert [made.cells[number].cell for number in found.left_out] == [PLAIN]
+    assert [made.cells[number].cell for number in found.wrong] == [PLAIN]
     alone = tuple(msgspec.structs.replace(each, is_wrong=True) for each in made.cells)
     found = choose(edits, base, msgspec.structs.replace(made, cells=alone), BEGINNING + 1e6, 1)
-    assert (len(found.cells), found.left_out) == (4, ())
+    assert (len(found.cells), found.left_out, found.wrong) == (4, (), ())
+    asked = Asked(
+        (), head, edits, choose(edits, base, msgspec.structs.replace(made, cells=cells), 0.0, 1), made
+    )
+    assert [*asked.left_out.values()] == [OVER] * 3 + [WRONG]
+
+
+def test_cells_that_are_not_right_on_the_base_take_none_of_the_budget(base: Path, head: Path) -> None:
+    made = known(base)
+    cells = (msgspec.structs.replace(made.cells[0], is_wrong=True), *made.cells[1:])
+    edits = between(base, packages(head, FOLD.replace("* node.scale", "/ node.scale")))
+    # Enough for the one that is next, exported on both sides.
+    found = choose(edits, base, msgspec.structs.replace(made, cells=cells), BEGINNING + 2 * 2, 1)
+    assert [made.cells[number].cell for number in found.cells] == [LIKE]
 
 
 @pytest.mark.parametrize("edited", ["node.rank > 4", "* node.scale"])
