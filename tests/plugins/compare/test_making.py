@@ -217,6 +217,20 @@ def test_cells_that_fail_for_reasons_of_their_own_are_compared_all(
     assert len(comparison.found) == len(base)
 
 
+@pytest.mark.parametrize(
+    ("head", "enough", "found"),
+    [("AACCF", {"different", "fails"}, 3), ("AACCF", {"fails"}, 5), ("AACCF", set(), 5)],
+)
+def test_a_difference_of_which_one_is_enough_ends_the_comparison(
+    head: str, enough: set[str], found: int, tmp_path: Path
+) -> None:
+    comparison = compared_with("AAAAA", head, tmp_path / "made", is_declared=True)
+    comparison.enough = frozenset(enough)
+    comparison.run(lambda *_: True)
+    assert len(comparison.found) == found
+    assert comparison.has_enough == bool(enough)
+
+
 def test_more_variations_are_those_that_there_are_and_others() -> None:
     assert twice(FOUR[:2]) == FOUR
     own = (Variation(3, 0), Variation(0, 1))

@@ -212,6 +212,24 @@ def test_what_is_required_and_missing_is_named_and_red(
     assert screen([*found.missing_lines()]) == snapshot
 
 
+@pytest.mark.parametrize(
+    ("enough", "why"),
+    [
+        (frozenset(), "the time was over"),
+        (frozenset(["different"]), "a cell differs, and --first asks for one"),
+    ],
+)
+def test_cells_behind_the_first_that_differs_are_named_with_why(enough: frozenset[str], why: str) -> None:
+    behind = Cell("tosa-int", "behind")
+    found = page([(right(44.3), right(44.3, zero_point=50))])
+    found.comparison.cells, found.comparison.enough = (
+        (*(each.cell for each in found.comparison.found), behind),
+        enough,
+    )
+    found.comparison._begun = {found.comparison.found[0].cell}
+    assert found._left_out() == {behind: why}
+
+
 def test_a_file_that_is_not_python_is_not_known_to_be_reached() -> None:
     asked = Asked((), Path(), Edits((), (), ("executorch/exir/program.fbs",)))
     found = replace(page([]), asked=asked, required=("reached",))
