@@ -1,8 +1,8 @@
 """``python -m lab recall``: what `goldens compare` says of upstream's fixes taken back, by two names and nothing else.
 
 Each fix is taken back in a copy of the files that it edits, laid over its release: ``goldens compare 1.5.1 "1.5.1 +
-DIR"``. It is seen if a cell differs, reached if edited lines ran and no cell differs, and else not reached. Results are
-kept in ``build/recall``, a line a fix, so that a session that was stopped goes on.
+DIR" --first``. It is seen if a cell differs, reached if edited lines ran and no cell differs, and else not reached.
+Results are kept in ``build/recall``, a line a fix, so that a session that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def lines() -> Iterator[str]:
     yield "## By command"
     yield ""
     yield "Each fix taken back in a copy of the files that it edits, laid over its release, and compared by two names:"
-    yield '`goldens compare 1.5.1 "1.5.1 + DIR"`. Written by `nox -s lab -- recall --update`.'
+    yield '`goldens compare 1.5.1 "1.5.1 + DIR" --first`. Written by `nox -s lab -- recall --update`.'
     yield ""
     found = {file.stem: results(file) for file in sorted(COMMITTED.glob("*.jsonl"))}
     for release, every in found.items():

@@ -3,7 +3,7 @@
 In one function, one read of a name becomes that of another name of its type (`lab.mutants.swapping`). A seed draws the
 functions, with the same share for each kind of owner, of those that the map of reach has. What was drawn is
 ``swaps.tsv``, where a person has read which swaps can change no program. Each is laid over its release and
-compared as `lab.mutants.recall` does: ``goldens compare 1.5.1 "1.5.1 + DIR"``.
+compared as `lab.mutants.recall` does: ``goldens compare 1.5.1 "1.5.1 + DIR" --first``.
 """
 
 from __future__ import annotations
