@@ -88,6 +88,7 @@ def search(
         [each for each in CHANGES if each not in UNCHANGED],
         LIKELY,
         runs=runs,
+        read=frozenset().union(*(edit.names for edit in edits.every)),
     )
     names = (*known.sources, *(() if calls.ARGS in known.sources else (calls.ARGS,)))
     modules = {case.name: case.module for case in cases.values()}

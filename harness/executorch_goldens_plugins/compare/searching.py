@@ -153,6 +153,8 @@ class SearchOrder:
         Those of them that are tried first, on `SEVERAL` cases each.
     runs
         How many programs ran each edited statement.
+    read
+        Names that edited statements read: arguments that are called so decide what these read, as far as is known.
     """
 
     def __init__(
@@ -164,6 +166,7 @@ class SearchOrder:
         likely: Sequence[str] = (),
         seed: int = SEED,
         runs: Mapping[Hashable, int] | None = None,
+        read: Collection[str] = (),
     ) -> None:
         self.chance = random.Random(seed)
         self.near = tuple(near)
@@ -187,7 +190,7 @@ class SearchOrder:
         self.neighbours: deque[deque[Try]] = deque()
         #: What edited statements read in models that reached the edit, and facts with which they read something else.
         self.operands: dict[Cell, frozenset[tuple[str, ...]]] = {}
-        self.deciding: set[str] = set()
+        self.deciding: set[str] = set(read)
         #: How often each change that is tried once was tried before it fitted.
         self.tries: dict[Cell, int] = {}
         self.number = 0

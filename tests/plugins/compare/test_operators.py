@@ -12,6 +12,7 @@ from executorch_goldens_plugins.compare.exporting.operators import files_of, nam
 PACKAGES = Path(executorch.__path__[0]).parent
 MEAN = "executorch/backends/arm/_passes/decompose_meandim_pass.py"
 POOL = "executorch/backends/arm/_passes/decompose_maxpool2d_with_dilation_pass.py"
+SUPPORT = "executorch/backends/arm/quantizer/quantizer_support.py"
 CONV = "executorch/backends/xnnpack/operators/op_conv2d.py"
 
 
@@ -28,11 +29,15 @@ def test_a_table_of_a_class_is_under_the_class_and_a_word_that_names_an_operator
 
 @pytest.mark.parametrize(
     "register",
-    ["DICT[(ops.cos.default,)] = Cosine", "DICT = {ops.sin.default: Other, ops.cos.default: Cosine}"],
+    [
+        "TABLE = {ops.sin.default: 1}; TABLE[ops.cos.default] = Cosine",
+        "TABLE = {ops.sin.default: Other, ops.cos.default: Cosine}",
+        "for each in (ops.cos.default,):\n    TOSA_QUANTIZER_SUPPORT_DICT[each] = Cosine",
+    ],
 )
 def test_what_registers_a_class_is_under_it(register: str) -> None:
     text = f"@register(ops.tan.default)\nclass Other: pass\nclass Cosine: pass\n{register}"
-    found = named(PACKAGES, [MEAN], {MEAN: text.replace("ops.", "torch.ops.aten.")})[MEAN]
+    found = named(PACKAGES, [SUPPORT], {SUPPORT: text.replace("ops.", "torch.ops.aten.")})[SUPPORT]
     assert found["Cosine"] == ["cos.default"]
     assert "tan.default" in found["Other"]
     assert "cos.default" not in found["Other"]
@@ -41,6 +46,14 @@ def test_what_registers_a_class_is_under_it(register: str) -> None:
 def test_sources_in_place_of_a_file_count(tmp_path: Path) -> None:
     text = "def f(node):\n    return node.target == torch.ops.aten.cos.default or 'aten.sin.default'\n"
     assert named(PACKAGES, [MEAN], {MEAN: text})[MEAN] == {"f": ["cos.default", "sin.default"]}
+
+
+def test_a_name_of_a_function_s_own_is_not_what_the_module_has_by_it() -> None:
+    name = "TOSA_QUANTIZER_SUPPORT_DICT"
+    text = "".join(
+        f"def {of}({own}):\n    return {own} in {name}\n" for of, own in (("f", name), ("g", "node"))
+    )
+    assert [*named(PACKAGES, [SUPPORT], {SUPPORT: text})[SUPPORT]] == ["g"]
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,16 @@ def test_facts_with_which_edited_statements_read_something_else_come_in_every_se
     assert facts.count("dilation") == len(facts) // 2 > plainly.count("dilation")
 
 
+def test_arguments_that_edited_statements_read_by_their_names_come_in_every_second_turn() -> None:
+    walk = SearchOrder((), [MODELS[0]], read=["dilation", "pair"])
+    first = walk.next()
+    assert first is not None
+    walk.tell(first, ran("it", "edited"), failed=False)
+    facts = [each.fact for each in itertools.islice(iter(walk._neighbour, None), 16)]
+    assert facts[::2] == ["dilation"] * 8
+    assert {*facts[1::2]} > {"kernel_size", "stride"}
+
+
 def test_what_makes_edited_statements_read_something_new_gets_its_second_fact_next() -> None:
     walk = SearchOrder((), [MODELS[0]])
     first = walk.next()

@@ -52,9 +52,11 @@ def named(
         every: dict[str, set[str]] = {}
         body = ast.parse(text).body
         for name, node in (*_definitions(body, ""), *_registered(body)):
+            own = _own(node)
+            of_module = {name: value for name, value in vars(module).items() if name not in own}
             for each in _deciding(node):
-                asked.setdefault(name, set()).update(_operators(each, vars(module)))
-            every.setdefault(name, set()).update(_operators(node, vars(module)))
+                asked.setdefault(name, set()).update(_operators(each, of_module))
+            every.setdefault(name, set()).update(_operators(node, of_module))
         found[file] = {
             name: [*sorted(asked.get(name, ())), *sorted(operators - asked.get(name, set()))]
             for name, operators in every.items()
@@ -103,6 +105,16 @@ def _registered(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
             yield from ((name, part) for name in sorted(names & defined))
 
 
+def _own(node: ast.AST) -> set[str]:
+    """Return the names that a function gives values: what the module has by these is not what it means."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return set()
+    bound = (
+        each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    )
+    return {*bound, *(each.arg for each in ast.walk(node) if isinstance(each, ast.arg))}
+
+
 def _parts(statement: ast.stmt) -> Iterator[ast.AST]:
     """Yield the entries of a table that a statement assigns, each with its key; else the statement."""
     value = getattr(statement, "value", None)
@@ -125,8 +137,13 @@ def _deciding(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _operators(node: ast.AST, names: Mapping[str, Any]) -> Iterator[str]:
-    # Of a dotted name the whole, and not what it begins with.
-    parts = {id(each.value) for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+    # Of a dotted name the whole, and not what it begins with; of a table that is written to what is put there.
+    parts = {
+        id(each.value)
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute)
+        or (isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store))
+    }
     for each in ast.walk(node):
         if isinstance(each, ast.Attribute | ast.Name) and id(each) not in parts:
             yield from _in(_value(each, names), DEPTH)

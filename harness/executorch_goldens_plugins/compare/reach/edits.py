@@ -70,6 +70,11 @@ class CodeEdit:
         return frozenset(word for gone, there in _differences(old, new) for word in (*old[gone], *new[there]))
 
     @property
+    def names(self) -> frozenset[str]:
+        """The names in its statements, parts of dotted ones each."""
+        return frozenset(word for text in self._texts for word in _NAME.findall(text))
+
+    @property
     def operators(self) -> frozenset[str]:
         """Those of `words` that are operators of ATen, without overload.
 
