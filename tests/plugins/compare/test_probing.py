@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 
 from executorch_goldens.artifact import DIFFERS, GAVE_THE_SAME, UNKNOWN
 from executorch_goldens_plugins.compare.exporting import probing, reaching
@@ -54,6 +55,10 @@ def need(value):
     if value < 0:
         raise ValueError(f"{value} is below zero")
     return value
+
+
+def raised(module):
+    module.held = module.held + 1
 
 
 def outer(value):
@@ -209,6 +214,12 @@ def test_it_is_known_how_what_edited_statements_read_is_related(
     assert not prober.taken({})
 
 
+def holder() -> torch.nn.Module:
+    made = torch.nn.Module()
+    made.register_buffer("held", torch.zeros(2))
+    return made
+
+
 def caught(run: Callable[[], Any]) -> None:
     with pytest.raises(ValueError, match="below zero"):
         run()
@@ -259,6 +270,9 @@ CALL = "        self.seen.append(value)\n        return super().call(value) * se
         ),
         ("return value // 2", "return value >> 1", lambda m: m.Child.half(5), {"Child.half": SAME}),
         ("return value // 2", "return value / 2", lambda m: m.Child().half(5), {"Child.half": OTHER}),
+        # What a module held before, which others hold as well.
+        ("held = module.held + 1", "held += 1", lambda m: m.raised(holder()), {"raised": OTHER}),
+        ("held = module.held + 1", "held = 1 + module.held", lambda m: m.raised(holder()), {"raised": SAME}),
         # What only the call around it can see, and what the call around it calls.
         ("return value * 2\n", "return value * 2 or 1\n", lambda m: m.inner(0), {"inner": OTHER}),
         ("return value * 2\n", "return value * 2 or 1\n", lambda m: m.inner(1), {"inner": SAME}),

@@ -1,9 +1,10 @@
 """Says of an export whether edited functions decide anything in it (weak mutation; W. E. Howden, 1982).
 
 At a call of an edited function this process forks. The copy becomes the base (`EditedFile.become_base`), calls the
-function, and hands back a digest of what came out: result or exception, and all that the arguments lead to afterwards
-(`states`). Here the head's function is called, and the digests are compared. Nothing that the copy does is seen here:
-the artifact is that of an export without probes.
+function, and hands back a digest of what came out: result or exception, all that the arguments lead to afterwards
+(`states`), and the tensors that modules and programs among them had before, which others hold as well. Here the head's
+function is called, and the digests are compared. Nothing that the copy does is seen here: the artifact is that of an
+export without probes.
 
 Outermost calls alone are compared: in the copy, what they call is the base's as well. A pass that runs edited functions
 is compared as a whole, from graph to graph.
@@ -24,7 +25,7 @@ import gc
 import inspect
 import os
 import select
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -392,6 +393,7 @@ class Prober:
     @handed_on
     def _compared(self, run: Callable[[], Any], roots: tuple[Any, ...], inside: set[EditedFunction]) -> Any:
         """Return what `run` does here; compare it with what it does in a copy that has become the base."""
+        roots = (*roots, [*_tensors(roots)])
         if any(file.is_open for file in self.files.values()):
             reading, process = None, 0
         else:
@@ -461,6 +463,22 @@ class Prober:
             file.classes.get(name.rpartition(".")[0]) for file in self.files.values() for name in file.names
         )
         return cls in self.passes or any(each in cls.__mro__ for each in own)
+
+
+def _tensors(values: Iterable[Any], deep: bool = True) -> Iterator[Any]:
+    """Yield the tensors of modules and exported programs in some values, in containers, and among their attributes."""
+    import torch
+
+    for value in values:
+        if isinstance(value, torch.nn.Module):
+            yield from (*value.parameters(), *value.buffers())
+        elif isinstance(value, torch.export.ExportedProgram):
+            held = (*value.state_dict.values(), *value.constants.values())
+            yield from (each for each in held if isinstance(each, torch.Tensor))
+        elif isinstance(value, tuple | list | dict):
+            yield from _tensors(value.values() if isinstance(value, dict) else value, deep)
+        elif deep and hasattr(value, "__dict__") and not isinstance(value, type):
+            yield from _tensors(vars(value).values(), deep=False)
 
 
 def _operands(edited: EditedFunction) -> tuple[str, ...]:
