@@ -167,7 +167,7 @@ def compare(
     """Compare in this process, whose Python can import the zoo."""
     from executorch_goldens.results.compared import KINDS
     from executorch_goldens.sweep.store import Store, default_root
-    from executorch_goldens_plugins.compare.asked import Asked
+    from executorch_goldens_plugins.compare.asked import WRONG, Asked
     from executorch_goldens_plugins.compare.exporting.instrument import instrument
     from executorch_goldens_plugins.compare.making import Comparison, changed_by
     from executorch_goldens_plugins.compare.outcome import REACHED
@@ -198,6 +198,8 @@ def compare(
     if asked.edits is not None and not asked.edits.others and not arguments.of_pass:
         sides = sides.probing(probed(asked.edits, base.site_packages))
     folder = arguments.sweeps or FOLDER / slug(base.name, head.name)
+    there = frozenset(sides.cells)
+    further = {cell: why for cell, why in asked.left_out.items() if cell in there}
     comparison = Comparison(
         sides,
         chosen(sides, arguments, asked, known),
@@ -208,7 +210,8 @@ def compare(
         known=known,
         seconds=60 * arguments.budget if asked.choice is not None else math.inf,
         started=started,
-        further=tuple(cell for cell in asked.left_out if cell in frozenset(sides.cells)),
+        further=tuple(further),
+        last=frozenset(cell for cell, why in further.items() if why == WRONG),
         enough=frozenset(KINDS).difference(kinds) if arguments.first else frozenset(),
     )
     comparison.run(changed_by(arguments.of_pass) if arguments.of_pass else lambda *_: True, asked.search)

@@ -15,7 +15,7 @@ import shutil
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -127,6 +127,8 @@ class Comparison:
         `Settings.instrument` names.
     further
         Cells that are compared, while time is left, where the head's probes decide something.
+    last
+        Those of them that are also compared where the others went no new way through the edited files.
     enough
         Kinds of difference of which one ends the comparison.
     undecided
@@ -145,6 +147,7 @@ class Comparison:
     found: list[Compared] = field(default_factory=list)
     ran: dict[Cell, dict[str, set[int]]] = field(default_factory=dict)
     further: tuple[Cell, ...] = ()
+    last: frozenset[Cell] = frozenset()
     enough: frozenset[str] = frozenset()
     undecided: dict[Cell, bool] = field(default_factory=dict, init=False)
     searched: Search | None = field(default=None, init=False)
@@ -252,6 +255,15 @@ class Comparison:
     def late(self) -> list[Cell]:
         """The cells that were not compared because the time was over, or because there was enough."""
         return [cell for cell in self.cells if cell not in self._begun and cell not in self.undecided]
+
+    def left_of(self, cells: Iterable[Cell]) -> Iterator[Cell]:
+        """Yield those of some cells that are worth an export: of further ones none that goes a way of the last ones.
+
+        So many of these gave the same.
+        """
+        repeats = self._repeating >= ENOUGH
+        wanted = {*self.cells, *self.last}
+        yield from (cell for cell in cells if not repeats or cell in wanted)
 
     def differing(self) -> list[Compared]:
         """Return the cells that are not identical."""
@@ -454,15 +466,11 @@ class Comparison:
             return _Exports(sweep, cell, self.variations, functools.partial(progress.show, sweep))
 
         of_head, of_base = deque(cells), deque[_Exports]()
-        chosen = frozenset(self.cells)
         with side_by_side(base, head):
             while of_head or of_base:
                 if self.opening and left() <= 0:
                     break
-                if self._repeating >= ENOUGH and of_head and of_head[0] not in chosen:
-                    # What is left went the ways of the last ones, which gave the same.
-                    of_head.clear()
-                    continue
+                of_head = deque(self.left_of(of_head))
                 # What both have comes first; what the head has meanwhile may not need the base.
                 if of_base and base.ready(of_base[0].cell, 0.0 if of_head else LIVE_INTERVAL):
                     made = of_base.popleft()

@@ -29,7 +29,7 @@ from executorch_goldens_plugins.compare.making import (
     tally,
     twice,
 )
-from executorch_goldens_plugins.compare.searching import UNCHANGED, Search, Try
+from executorch_goldens_plugins.compare.searching import ENOUGH, UNCHANGED, Search, Try
 from executorch_goldens_plugins.compare.sides import Sides
 from tests.support.making import CELL, GRAPH, failure, lowered, outcome
 from tests.support.screens import screen
@@ -229,6 +229,16 @@ def test_a_difference_of_which_one_is_enough_ends_the_comparison(
     comparison.run(lambda *_: True)
     assert len(comparison.found) == found
     assert comparison.has_enough == bool(enough)
+
+
+def test_where_further_cells_repeat_those_that_are_not_right_on_the_base_are_compared_still() -> None:
+    chosen, further, wrong = (Cell("tosa-fp", name) for name in ("chosen", "further", "wrong"))
+    comparison = Comparison(
+        NOT_USED, (chosen,), FOUR[:2], Path(), further=(further, wrong), last=frozenset([wrong])
+    )
+    for repeating, left in ((ENOUGH - 1, [chosen, further, wrong]), (ENOUGH, [chosen, wrong])):
+        comparison._repeating = repeating
+        assert [*comparison.left_of([chosen, further, wrong])] == left
 
 
 def test_more_variations_are_those_that_there_are_and_others() -> None:

@@ -97,7 +97,9 @@ def choose(edits: Edits, base: Path, known: ReachMap, budget: float, jobs: int) 
     later = wrong if wrong < every else frozenset()
     now = [replace(place, cells=place.cells - later) for place in places.values() if not place.cells <= later]
     choice = _chosen(now, known, budget, jobs, tuple(unmapped))
-    return replace(choice, wrong=tuple(_cheapest_first(later, known)))
+    edited = (place for place in places.values() if not place.is_after)
+    in_turns = turns([[*unlike(place.cells & later, place.function, known)] for place in edited])
+    return replace(choice, wrong=tuple(dict.fromkeys((*in_turns, *_cheapest_first(later, known)))))
 
 
 def choose_pass(name: str, known: ReachMap, budget: float, jobs: int) -> Choice:
