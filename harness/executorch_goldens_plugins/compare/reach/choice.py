@@ -26,6 +26,8 @@ T = TypeVar("T")
 DEAR = 4.0
 #: How many times as many cells as reach an edit may run a function that is beside it.
 BESIDE = 10
+#: Cells that are not right on the base, of a place that no other cell reaches.
+FEW_WRONG = 2
 #: Seconds of wall time that a comparison takes beside its exports: zoos, and the first import of ExecuTorch.
 BEGINNING = 30.0
 
@@ -95,11 +97,21 @@ def choose(edits: Edits, base: Path, known: ReachMap, budget: float, jobs: int) 
     every = frozenset().union(*(place.cells for place in places.values()))
     wrong = frozenset(number for number in every if known.cells[number].is_wrong)
     later = wrong if wrong < every else frozenset()
-    now = [replace(place, cells=place.cells - later) for place in places.values() if not place.cells <= later]
+    now = [replace(place, cells=_first(place, later, known)) for place in places.values()]
     choice = _chosen(now, known, budget, jobs, tuple(unmapped))
     edited = (place for place in places.values() if not place.is_after)
     in_turns = turns([[*unlike(place.cells & later, place.function, known)] for place in edited])
-    return replace(choice, wrong=tuple(dict.fromkeys((*in_turns, *_cheapest_first(later, known)))))
+    last = dict.fromkeys((*in_turns, *_cheapest_first(later, known)))
+    left_out = tuple(number for number in choice.left_out if number not in later)
+    return replace(
+        choice, left_out=left_out, wrong=tuple(number for number in last if number not in choice.cells)
+    )
+
+
+def _first(place: ReachGoal, later: frozenset[int], known: ReachMap) -> frozenset[int]:
+    """Return the cells of a place that are not for later; a few of those where no other tells what happens there."""
+    few = itertools.islice(unlike(place.cells, place.function, known), FEW_WRONG)
+    return place.cells - later or frozenset(few)
 
 
 def choose_pass(name: str, known: ReachMap, budget: float, jobs: int) -> Choice:

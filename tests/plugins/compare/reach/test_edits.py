@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Cell
 from executorch_goldens_plugins.compare.asked import OVER, WRONG, Asked
 from executorch_goldens_plugins.compare.reach.answer import Answer, answer
-from executorch_goldens_plugins.compare.reach.choice import BEGINNING, around, choose, choose_pass
+from executorch_goldens_plugins.compare.reach.choice import BEGINNING, FEW_WRONG, around, choose, choose_pass
 from executorch_goldens_plugins.compare.reach.edits import CodeEdit, Edits, between
 from tests.plugins.compare.reach.packages import (
     FILE,
@@ -257,6 +257,18 @@ def test_cells_that_are_not_right_on_the_base_take_none_of_the_budget(base: Path
     # Enough for the one that is next, exported on both sides.
     found = choose(edits, base, msgspec.structs.replace(made, cells=cells), BEGINNING + 2 * 2, 1)
     assert [made.cells[number].cell for number in found.cells] == [LIKE]
+
+
+def test_of_a_line_that_no_other_cell_runs_a_few_that_are_not_right_on_the_base_are_compared(
+    base: Path, head: Path
+) -> None:
+    users = [Cell(target, "users") for target in ("tosa-fp", "tosa-int", "tosa-u55")]
+    made = known(base, every={PLAIN: RAN[PLAIN], **dict.fromkeys(users, RAN[USERS])})
+    cells = tuple(msgspec.structs.replace(each, is_wrong=each.cell in users) for each in made.cells)
+    edits = between(base, packages(head, FOLD.replace("* node.scale", "/ node.scale")))
+    found = choose(edits, base, msgspec.structs.replace(made, cells=cells), 1000.0, 1)
+    assert [made.cells[number].cell for number in found.cells] == [PLAIN, *users[:FEW_WRONG]]
+    assert [made.cells[number].cell for number in found.wrong] == users[FEW_WRONG:]
 
 
 @pytest.mark.parametrize("edited", ["node.rank > 4", "* node.scale"])
