@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import math
 import random
 import sys
@@ -303,10 +304,10 @@ class SearchOrder:
             one = able[max(self.chance.randrange(len(able)), self.chance.randrange(len(able)))]
             model, donor = one.model, self.chance.choice(models_of(one.case.family))
             assert model is not None
-            facts = [name for name in model.facts if name not in NEVER_BORROWED]
+            facts = [name for name in {**model.facts, **donor.plain} if name not in NEVER_BORROWED]
             weights = [1 + len(facts) * (each in self.deciding) for each in facts]
             (fact,) = self.chance.choices(facts, weights)
-            if model.facts[fact] != donor.facts.get(fact):
+            if model.facts.get(fact) != donor.facts.get(fact):
                 found = one.further(borrowing(fact, donor.name), fact)
                 if self._is_new(found):
                     return found
@@ -360,20 +361,20 @@ def _distance(one: Try, others: Sequence[Try]) -> int:
 
 
 def neighbours(tried: Try) -> Iterator[Try]:
-    """Yield a model with one fact of another of its operator, each value once; facts take turns, arguments first."""
+    """Yield a model with one fact of another of its operator, each value once; facts take turns, arguments first.
+
+    Arguments that it leaves out are among them.
+    """
     model = tried.model
     assert model is not None
     of_facts: list[list[Try]] = []
-    for fact in (
-        *model.plain,
-        *(name for name in model.facts if name not in (*model.plain, *NEVER_BORROWED)),
-    ):
+    every = models_of(model.operator)
+    arguments = dict.fromkeys((*model.plain, *itertools.chain.from_iterable(each.plain for each in every)))
+    for fact in (*arguments, *(name for name in model.facts if name not in (*arguments, *NEVER_BORROWED))):
         if fact == tried.fact:
             continue
-        values = {
-            str(each.facts[fact]): each for each in reversed(models_of(model.operator)) if fact in each.facts
-        }
-        values.pop(str(model.facts[fact]), None)
+        values = {str(each.facts[fact]): each for each in reversed(every) if fact in each.facts}
+        values.pop(str(model.facts[fact]) if fact in model.facts else "", None)
         of_facts.append([tried.further(borrowing(fact, donor.name), fact) for donor in values.values()])
     yield from turns(of_facts)
 

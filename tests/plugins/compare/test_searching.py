@@ -99,6 +99,13 @@ def test_each_value_of_each_fact_of_an_operator_is_tried_once_arguments_first() 
     assert {*itertools.chain(*facts)} >= {"kernel_size", "stride", "padding", "dilation", "users", "values"}
 
 
+def test_an_argument_that_a_model_leaves_out_is_borrowed_too() -> None:
+    tried = one_call("max-pool2d-0012")
+    assert "stride" not in tried.model.facts
+    found = {tuple(each.model.facts["stride"]) for each in neighbours(tried) if each.fact == "stride"}
+    assert {(4, 1), (1, 4)} <= found
+
+
 def test_facts_with_which_edited_statements_read_something_else_come_in_every_second_turn() -> None:
     walk = SearchOrder((), [MODELS[0]])
     first = walk.next()
