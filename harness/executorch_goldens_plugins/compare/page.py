@@ -218,8 +218,7 @@ class ComparisonPage:
         for word, number in sides.alone.items():
             if number:
                 yield f"not compared: {count(number, 'cell')} that the {word} alone has"
-        if self.allowed:
-            words = ", ".join(WORDS[kind] for kind in KINDS if kind in self.allowed)
+        if words := ", ".join(WORDS[kind] for kind in KINDS if kind in self.allowed):
             yield f"allowed: {words}"
         yield from not_judged(self.unjudged())
         yield from self.missing_lines()
