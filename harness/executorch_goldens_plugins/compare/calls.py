@@ -135,6 +135,11 @@ class CallModel(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         rest = [f"{name}: {value}" for name, value in around.items() if value not in ("", None)]
         return "; ".join((f"{self.operator}({given})", *rest))
 
+    @property
+    def line(self) -> str:
+        """All of it but its number, in one line."""
+        return f"{self.target}: {self}"
+
     @functools.cached_property
     def operands(self) -> tuple[Operand, ...]:
         """The tensors that the call is given, in order, those in lists included."""

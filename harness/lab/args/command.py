@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     if options.show:
         if options.show not in known:
             raise UsageError(f"no model is called {options.show!r}; list them by: goldens run --list")
-        print(text_of(known[options.show]))
+        print(known[options.show].line)
         return SAME
     operators = collections.Counter(each.operator for each in known.values())
     print(f"{len(known)} models of {len(operators)} operators")
@@ -109,7 +109,7 @@ def extended(known: Sequence[CallModel], operators: Sequence[str]) -> list[CallM
     from lab.args import drawing
 
     found, held = [*known], {each.operator for each in known}
-    there = {(each.operator, text_of(each)) for each in known}
+    there = {(each.operator, each.line) for each in known}
     numbers: dict[str, int] = collections.defaultdict(int)
     for each in known:
         beginning, _, number = each.name.rpartition("-")
@@ -117,17 +117,12 @@ def extended(known: Sequence[CallModel], operators: Sequence[str]) -> list[CallM
     for family in drawing.families(operators):
         began, models = drawn(family)
         for place, model in enumerate(models):
-            is_new = place >= began and (model.operator, text_of(model)) not in there
+            is_new = place >= began and (model.operator, model.line) not in there
             if is_new or model.operator not in held:
                 beginning = drawing.slug(model.operator)
                 found.append(msgspec.structs.replace(model, name=f"{beginning}-{numbers[beginning]:04}"))
                 numbers[beginning] += 1
     return sorted(found, key=lambda model: model.name)
-
-
-def text_of(model: CallModel) -> str:
-    """Return what a model is, without its number."""
-    return f"{model.target}: {model}"
 
 
 def operators_of(release: str) -> Iterator[str]:

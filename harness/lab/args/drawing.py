@@ -316,7 +316,7 @@ class Drawing:
         row = self._plainer(row) if draws > 1 else row
         for _ in range(draws):
             model = self._model(row)
-            if model is None or (text := f"{model.target}: {model}") in self.texts or text in self.crashing:
+            if model is None or (text := model.line) in self.texts or text in self.crashing:
                 continue
             if self.last is not None:
                 self.last[:] = text.encode()[: len(self.last)].ljust(len(self.last))
