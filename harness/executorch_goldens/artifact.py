@@ -639,6 +639,8 @@ class ProbedFunction(msgspec.Struct, frozen=True):
         The worst of these, one of `VERDICTS`; `UNKNOWN` as well where it ran, or may have had an effect, without one.
     operands
         How what its edited statements read was related, in each of the ways that occurred.
+    infected
+        True where an edited expression gave something else than the base's gives there, whatever came of it.
     """
 
     file: str
@@ -646,6 +648,7 @@ class ProbedFunction(msgspec.Struct, frozen=True):
     calls: int
     verdict: str
     operands: tuple[str, ...] = ()
+    infected: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from executorch_goldens_plugins.compare.searching import (
     Search,
     SearchOrder,
     Try,
+    has_delegate,
     lines_run,
     rarity,
 )
@@ -102,7 +103,8 @@ def search(
         lines = frozenset((file, line) for file in edits.files for line in ran.get(file, ()))
         probes = outcome.result.probes if isinstance(outcome.result, Artifact) else ()
         operands = frozenset((each.file, each.function, *each.operands) for each in probes)
-        return Reached(statements_run(edits, ran, head), lines, operands)
+        infected = any(each.infected for each in probes)
+        return Reached(statements_run(edits, ran, head), lines, operands, infected, has_delegate(outcome))
 
     return Search(replace(sides, base=base, head=head_side), walk, reached)
 

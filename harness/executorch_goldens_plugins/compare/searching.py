@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
+from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome
 from executorch_goldens.files.wording import count
 from executorch_goldens.results.compared import SAME
 from executorch_goldens.running.progress import duration
@@ -53,8 +53,9 @@ AHEAD, LATER = 3, 2
 SEVERAL = 3
 #: The last models that reached the edit: the next is near one of them.
 LATEST = 12
-#: Models of an operator that reached the edit, all of whose neighbours are tried.
-FIRST_ONES = 2
+#: Models of an operator that reached the edit, all of whose neighbours are tried; and unlike ones whose neighbours take
+#: turns, of those with a delegate and of those without.
+FIRST_ONES, BASES = 2, 3
 #: Facts that a model keeps.
 NEVER_BORROWED = ("target", "shape")
 #: Draws of a model until one is new.
@@ -126,11 +127,17 @@ class Reached(NamedTuple):
         Which lines of the edited files ran.
     operands
         How what the edited statements read was related.
+    infected
+        Whether an edited expression gave something else than the base's there.
+    taken
+        Whether the program has a delegate.
     """
 
     edited: frozenset[Hashable]
     situation: frozenset[tuple[str, int]]
     operands: frozenset[tuple[str, ...]] = frozenset()
+    infected: bool = False
+    taken: bool = False
 
 
 #: Of an export that came to no end.
@@ -186,15 +193,24 @@ class SearchOrder:
         self.failing = defaultdict[str, set[str]](set)
         self.changeable: set[str] = set()
         self.asked: set[Cell] = set()
-        #: Models of one call that ran edited statements, and, for some of them, those with one fact of another one.
+        #: Models of one call that ran edited statements, and those of them in which that infected one.
         self.reached: list[Try] = []
+        self.infected: list[Try] = []
+        #: Unlike ones of them, each with whether its program has a delegate.
+        self.bases: list[tuple[Try, bool]] = []
+        #: For each of these, and for those in which edited statements read something new, what differs in one fact.
         self.neighbours: deque[deque[Try]] = deque()
+        self.second: deque[deque[Try]] = deque()
+        #: What infected an edited statement, on further bases.
+        self.moved: deque[Try] = deque()
         #: What edited statements read in models that reached the edit, and facts with which they read something else.
         self.operands: dict[Cell, frozenset[tuple[str, ...]]] = {}
         self.deciding: set[str] = set(read)
+        #: The neighbours that are left of the first ones of an operator.
+        self.firsts: list[deque[Try]] = []
         #: How often each change that is tried once was tried before it fitted.
         self.tries: dict[Cell, int] = {}
-        self.number = 0
+        self.number = self.turns = 0
         #: Models since one went a new way through the edited files.
         self.repeating = 0
 
@@ -218,8 +234,7 @@ class SearchOrder:
 
         All neighbours of the first of them were tried then.
         """
-        left = any(len(each[0].changes) == 1 for each in self.neighbours)
-        return bool(self.reaching) and self.repeating >= ENOUGH and not left
+        return bool(self.reaching) and self.repeating >= ENOUGH and not any(self.firsts)
 
     def tell(self, tried: Try, ran: Reached, failed: bool) -> None:
         """Note what became of a try, and what the head ran.
@@ -240,28 +255,38 @@ class SearchOrder:
             if tried.changes != UNCHANGED:
                 self.changeable.add(tried.case.name)
             if ran.edited and tried.model is not None:
-                self._reached(tried, ran.operands)
+                self._reached(tried, ran)
             if ran.situation and ran not in self.seen:
                 self.seen.add(ran)
                 self.repeating = 0
                 (self.reaching if ran.edited else self.on_the_way).append((tried, ran))
 
-    def _reached(self, tried: Try, operands: frozenset[tuple[str, ...]]) -> None:
+    def _reached(self, tried: Try, ran: Reached) -> None:
         """Note a model that reached the edit.
 
-        All neighbours are to be tried of the first ones of an operator, and of those changed ones in which the edited
-        statements read something else than in any before.
+        Neighbours are to be tried of unlike ones of an operator, and of those changed ones in which the edited
+        statements read something else than in any before. What infected one of them is tried on all unlike ones.
         """
-        number = sum(each.case.family == tried.case.family for each in self.reached)
-        is_new = bool(operands) and operands not in self.operands.values()
+        is_new = bool(ran.operands) and ran.operands not in self.operands.values()
         self.reached.append(tried)
-        self.operands[tried.cell] = operands
-        if self.operands.get(tried.before.cell, operands) != operands:
+        self.operands[tried.cell] = ran.operands
+        if self.operands.get(tried.before.cell, ran.operands) != ran.operands:
             self.deciding.add(tried.fact)
-        if tried.changes == UNCHANGED and number < FIRST_ONES:
-            self.neighbours.append(deque(neighbours(tried)))
-        elif is_new and tried.changes != UNCHANGED and len(tried.changes) < MOST:
+        if ran.infected:
+            self.infected.append(tried)
+            self.moved.extend(_on_other_bases(tried, [each for each, _ in self.bases]))
+        if tried.changes != UNCHANGED:
+            if is_new and len(tried.changes) < MOST:
+                self.second.appendleft(deque(neighbours(tried)))
+            return
+        of_operator = [each for each in self.bases if each[0].case.family == tried.case.family]
+        alike = [each for each, is_taken in of_operator if is_taken == ran.taken]
+        if len(alike) < BASES and all(_kind(each) != _kind(tried) for each in alike):
+            self.bases.append((tried, ran.taken))
             self.neighbours.appendleft(deque(neighbours(tried)))
+            self.firsts += [self.neighbours[0]] if len(of_operator) < FIRST_ONES else []
+            add = self.moved.extendleft if ran.taken else self.moved.extend
+            add(itertools.chain(*(_on_other_bases(each, [tried]) for each in self.infected)))
 
     def _first(self) -> Try | None:
         while self.first:
@@ -276,7 +301,7 @@ class SearchOrder:
 
     def _model(self) -> Try | None:
         """Return the next model; every second one is that which differs least from one that reached the edit."""
-        last = self.reached[-LATEST:] if len(self.models) % 2 else []
+        last = (self.infected or self.reached)[-LATEST:] if len(self.models) % 2 else []
         of_operators = {each.case.family for each in last}
         near = [each for each in self.models.values() if each.case.family in of_operators]
         nearest = min(near, key=lambda each: _distance(each, last), default=None)
@@ -290,16 +315,21 @@ class SearchOrder:
 
         Every second one has a fact that was seen to decide what the edited statements read.
         """
-        while self.neighbours:
-            queue = self.neighbours.popleft()
-            deciding = (each for each in queue if each.fact in self.deciding)
-            found = next(deciding if len(queue) % 2 else iter(()), queue[0])
-            queue.remove(found)
-            if queue:
-                self.neighbours.append(queue)
-            if self._is_new(found):
-                return found
-        able = [each for each in self.reached if len(each.changes) < MOST]
+        self.turns += 1
+        for queues in (self.neighbours, self.second)[:: 1 if self.turns % 2 else -1]:
+            while self.moved and self.turns % 3 == 0:
+                if self._is_new(found := self.moved.popleft()):
+                    return found
+            while queues:
+                queue = queues.popleft()
+                deciding = (each for each in queue if each.fact in self.deciding)
+                found = next(deciding if len(queue) % 2 else iter(()), queue[0])
+                queue.remove(found)
+                if queue:
+                    queues.append(queue)
+                if self._is_new(found):
+                    return found
+        able = [each for each in self.infected or self.reached if len(each.changes) < MOST]
         for _ in range(len(able) and DRAWS):
             one = able[max(self.chance.randrange(len(able)), self.chance.randrange(len(able)))]
             model, donor = one.model, self.chance.choice(models_of(one.case.family))
@@ -347,6 +377,24 @@ class SearchOrder:
         fails = not self.failing[found.case.name].isdisjoint(found.changes)
         again = len(set(found.changes)) < len(found.changes)
         return found.cell not in self.asked and not fails and not again and bool(NAME_PATTERN.fullmatch(name))
+
+
+def _kind(tried: Try) -> tuple[object, ...]:
+    """Return what a model of one call keeps when it borrows facts, and the types of its operands."""
+    assert tried.model is not None
+    return tried.target, *((each.dtype, len(each.shape)) for each in tried.model.operands)
+
+
+def _on_other_bases(infected: Try, bases: Iterable[Try]) -> Iterator[Try]:
+    """Yield what infects an edited statement with the rest of other models of its operator, or for their target."""
+    for base in bases:
+        if base.case.family == infected.case.family and base.case != infected.case:
+            is_plain = infected.changes == UNCHANGED
+            yield (
+                replace(infected, target=base.target)
+                if is_plain
+                else replace(infected, case=base.case, target=base.target)
+            )
 
 
 def _distance(one: Try, others: Sequence[Try]) -> int:
@@ -556,3 +604,9 @@ def lines_run(outcome: Outcome) -> Mapping[str, Sequence[int]]:
 def made_something(outcome: Outcome) -> bool:
     """Return whether an export came to a program."""
     return isinstance(outcome.result, Artifact) and not isinstance(outcome.result.result, Failure)
+
+
+def has_delegate(outcome: Outcome) -> bool:
+    """Return whether an export came to a program with a delegate."""
+    made = outcome.result.result if isinstance(outcome.result, Artifact) else None
+    return isinstance(made, Lowered) and bool(made.delegates)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import importlib
 import inspect
 import sys
@@ -212,6 +213,34 @@ def test_it_is_known_how_what_edited_statements_read_is_related(
     assert sorted(map(sorted, operands(prober))) == sorted(map(sorted, wanted))
     prober.begin()
     assert not prober.taken({})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "run", "infects"),
+    [
+        # A condition counts by whether it holds, what is around a call's arguments by itself.
+        ("if value < 0", "if value < 5", lambda m: m.need(7), False),
+        ("if value < 0", "if value < 5", lambda m: m.need(3), True),
+        ("return len(items)", "return item", lambda m: m.add([4], 2), False),
+        ("return len(items)", "return item", lambda m: m.add([4], 3), True),
+        ("items.append(item)\n", "items.append(items[0])\n", lambda m: m.add([4], 4), False),
+        ("items.append(item)\n", "items.append(items[0])\n", lambda m: m.add([4], 5), True),
+        # What is more than numbers and words is something else if it is another object; nothing is done with it.
+        ("return DOUBLE[name]", "return TABLE[name]", lambda m: m.size("small"), True),
+        ("return len(items)", "return len(LOG)", lambda m: m.add([], 1), True),
+        ("return len(items)", "return len(KNOWN)", lambda m: m.add([], 1), False),
+        ("if value < 0", "if value is None", lambda m: m.need(-1), True),
+        ("if value < 0", "if unknown < 0", lambda m: m.need(-1), False),
+    ],
+)  # fmt: skip
+def test_it_is_known_whether_an_edited_expression_gave_something_else(
+    load: Load, old: str, new: str, run: Callable[[ModuleType], Any], infects: bool
+) -> None:
+    module, prober = load((old, new))
+    with contextlib.suppress(Exception):
+        run(module)
+    (found,) = prober.taken(reaching.taken())
+    assert found.infected == infects
 
 
 def holder() -> torch.nn.Module:

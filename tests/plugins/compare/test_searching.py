@@ -22,6 +22,7 @@ from executorch_goldens_plugins.compare.reach import map as maps
 from executorch_goldens_plugins.compare.reach.choice import beside
 from executorch_goldens_plugins.compare.reach.edits import CodeEdit, Edits
 from executorch_goldens_plugins.compare.searching import (
+    BASES,
     ENOUGH,
     MOST,
     NOTHING,
@@ -33,6 +34,7 @@ from executorch_goldens_plugins.compare.searching import (
     SearchOrder,
     Try,
     _distance,
+    _kind,
     neighbours,
 )
 from tests import GOLDENS
@@ -147,6 +149,47 @@ def test_what_makes_edited_statements_read_something_new_gets_its_second_fact_ne
     number = len(walk.neighbours)
     walk.tell(other, told[1], failed=False)
     assert len(walk.neighbours) == number
+
+
+def of_kind(target: str, dtype: str) -> list[Try]:
+    found = (each for each in read().values() if each.operator == "max_pool2d.default")
+    return [one_call(each.name) for each in found if (each.target, each.operands[0].dtype) == (target, dtype)]
+
+
+def test_what_infects_an_edited_statement_is_tried_on_models_of_other_kinds_those_with_a_delegate_first() -> (
+    None
+):
+    refused, taken = of_kind("xnnpack-fp32", "bfloat16")[0], of_kind("xnnpack-fp32", "float32")[0]
+    walk = SearchOrder((), ())
+    walk.tell(refused, ran("it", "edited"), failed=False)
+    infected = [each for each in neighbours(refused) if each.fact in ("stride", "kernel_size")][:2]
+    for each in infected:
+        walk.tell(each, ran("it", "edited")._replace(infected=True), failed=False)
+    assert not walk.moved
+    walk.tell(of_kind("xnnpack-int8", "float32")[0], ran("it", "edited"), failed=False)
+    walk.tell(taken, ran("it", "edited")._replace(taken=True), failed=False)
+    assert {each.changes for each in walk.moved} == {each.changes for each in infected}
+    assert [each.case for each in walk.moved][:2] == [taken.case] * 2
+    first = walk.moved[0]
+    assert first in [walk._neighbour() for _ in range(3)]
+
+
+def test_a_model_that_infects_an_edited_statement_as_it_is_is_tried_for_the_targets_of_others() -> None:
+    one, other = of_kind("xnnpack-fp32", "bfloat16")[0], of_kind("xnnpack-int8", "float32")[0]
+    walk = SearchOrder((), ())
+    walk.tell(other, ran("it", "edited"), failed=False)
+    walk.tell(one, ran("it", "edited")._replace(infected=True), failed=False)
+    assert walk.moved[0] == replace(one, target=other.target)
+
+
+def test_bases_are_few_and_unlike_with_a_delegate_and_without() -> None:
+    walk = SearchOrder((), ())
+    every = [one_call(each.name) for each in read().values() if each.operator == "max_pool2d.default"]
+    for number, each in enumerate(every):
+        walk.tell(each, ran("it", "edited")._replace(taken=number % 2 == 0), failed=False)
+    kinds = [(_kind(each), is_taken) for each, is_taken in walk.bases]
+    assert len({*kinds}) == len(kinds)
+    assert sorted(is_taken for _, is_taken in kinds) == [False] * BASES + [True] * BASES
 
 
 def test_a_search_ends_where_models_that_reach_the_edit_go_no_new_way_and_not_where_none_reaches_it() -> None:

@@ -366,7 +366,7 @@ class Prober:
             if file.is_open and not file.names:
                 self.found[EditedFunction(file, "", _nothing)] = (0, UNKNOWN)
         made = (
-            ProbedFunction(each.file.inside, each.name, *found, _operands(each))
+            ProbedFunction(each.file.inside, each.name, *found, *_read(each))
             for each, found in self.found.items()
         )
         return tuple(sorted(made, key=lambda each: (each.file, each.function)))
@@ -481,9 +481,10 @@ def _tensors(values: Iterable[Any], deep: bool = True) -> Iterator[Any]:
             yield from _tensors(vars(value).values(), deep=False)
 
 
-def _operands(edited: EditedFunction) -> tuple[str, ...]:
+def _read(edited: EditedFunction) -> tuple[tuple[str, ...], bool]:
+    """Return what the edited statements of a function read, and whether that infected one of them."""
     known = edited.file.operands.get(edited.name)
-    return known.taken() if known is not None else ()
+    return (known.taken(), known.infected) if known is not None else ((), False)
 
 
 def _nothing() -> None:
