@@ -66,6 +66,21 @@ def adding(number: int) -> Callable[[int], int]:
     return lambda value: value + number
 
 
+def added(number: int) -> Any:
+    class Adding(Spec):
+        def add(self, value: int) -> int:
+            return value + number
+
+    return Adding(torch.int8)
+
+
+def refusing(dtype: torch.dtype) -> Any:
+    """Return a support check as partitioners chain them: what it holds is in a method of a class made for it."""
+    from torch.fx.passes.operator_support import OpSupports, chain
+
+    return chain(OpSupports.decline_if_input_dtype(dtype))
+
+
 @pytest.mark.parametrize(
     "made",
     [
@@ -77,6 +92,9 @@ def adding(number: int) -> Callable[[int], int]:
         lambda other: Spec(torch.int8, Slotted("one" if other else "two")),
         lambda other: bag("one" if other else "two"),
         lambda other: shared(one=other),
+        lambda other: added(1 + other),
+        lambda other: type(added(1 + other)),
+        lambda other: refusing(torch.int8 if other else torch.bool),
         lambda other: functools.partial(int, base=2 + other),
         lambda other: adding(other),
         lambda other: np.arange(3 + other),

@@ -56,7 +56,10 @@ SOLID = (
     *(object, dict, OrderedDict, defaultdict, types.MappingProxyType, list, deque, tuple, bytearray, set),
     *(frozenset, torch.Size, int, float, str),
 )
-
+#: What is its name, but for classes that a function made: their methods hold what that had.
+NAMED = (type, types.BuiltinFunctionType, types.GenericAlias, types.UnionType)
+#: What a class has of itself.
+OF_CLASSES = frozenset(("__dict__", "__weakref__", "__module__", "__doc__", "_abc_impl"))
 
 #: Classes made in C whose state is in what a method writes, which may change it.
 WRITING = {"tosa_serializer._tosa_serializer.TosaSerializer": "serialize"}
@@ -115,7 +118,7 @@ class _Reader:
             yield f"{_name(kind)}.{value.name}"
         elif isinstance(value, SURROUNDINGS):
             yield _name(kind)
-        elif isinstance(value, type | types.BuiltinFunctionType | types.GenericAlias | types.UnionType):
+        elif isinstance(value, NAMED) and not _is_made(value):
             yield _name(value)
         elif (number := self._number(value, depth)) is not None:
             yield f"#{number}"
@@ -136,6 +139,10 @@ class _Reader:
         """Yield what an object holds."""
         if isinstance(value, types.FunctionType):
             yield from self._function(value, depth)
+        elif isinstance(value, type):
+            yield _name(value)
+            own = [item for item in vars(value).items() if item[0] not in OF_CLASSES]
+            yield from self._items([part for item in own for part in item], depth)
         elif isinstance(value, types.MethodType):
             yield from self._items((value.__self__, value.__func__), depth)
         elif isinstance(value, functools.partial):
@@ -179,6 +186,8 @@ class _Reader:
         for name in copyreg._slotnames(type(value)):  # type: ignore[attr-defined]
             if hasattr(value, name):
                 attributes[name] = getattr(value, name)
+        if _is_made(type(value)):
+            attributes["__class__"] = type(value)
         for name, each in attributes.items():
             yield name
             yield from self._value(each, depth + 1)
@@ -213,6 +222,11 @@ class _Reader:
                 [part for item in node.meta.items() if item[0] not in ORIGINS for part in item], 0
             )
         yield from self._items((dict(graph._graph_namespace._base_count), graph.owning_module), 0)
+
+
+def _is_made(value: Any) -> bool:
+    """Return whether something is a class that a function made."""
+    return isinstance(value, type) and "<locals>" in value.__qualname__
 
 
 def _tensor(tensor: torch.Tensor) -> Iterator[str]:
