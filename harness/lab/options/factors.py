@@ -114,6 +114,9 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "scheme": {
         "affine": Option("activations as the configuration has them"),
         "symmetric": Option("activations with the qscheme per_tensor_symmetric"),
+        "no output": Option(
+            "output_activation=None: what an operator gives is quantized where the next takes it"
+        ),
     },
     "scope": {
         "all": Option("set_global"),
@@ -124,6 +127,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
             "set_module_name with None (Arm), set_filter_function (XNNPACK): the last layer stays float",
             (f"{_XNN_QUANTIZER}.set_filter_function",),
         ),
+        "head alone": Option("set_module_name for the last layer, and no set_global"),
         "one operator": Option(
             "set_node_target (Arm), set_operator_type (XNNPACK): aten.linear",
             (f"{_QUANTIZER}.set_node_target", f"{_XNN_QUANTIZER}.set_operator_type"),
@@ -368,6 +372,10 @@ OF_BOTH: Sequence[Rule] = (
     *(_unless(option, "quantized", *QUANTIZED) for option in ("granularity", "scope")),
     # Dynamic symmetric parameters have no out variant: see `REFUSED`.
     _unless("scheme", "quantized", "static", "trained", "16 bits", "4 bits"),
+    _only("scheme", "no output", "quantized", "static", "16 bits"),
+    _only("scheme", "no output", "scope", "all"),
+    _only("scheme", "no output", "io", "float"),
+    _only("scheme", "no output", "model", "linear", "convolution"),
 )
 
 #: XNNPACK's own, as `lab.options.cases.ARRAYS` has them.
@@ -418,6 +426,9 @@ TOSA_RULES: Sequence[Rule] = (
     _only("pipeline", "infinities", "model", "attention"),
     _only("pipeline", "guards", "model", "attention"),
     _unless("pipeline", "quantized", "static"),
+    # Nor who has no quantized output.
+    *(_only("scheme", "no output", option, PLAIN[option]) for option in ("softmax", "pipeline", "dumped")),
+    *(_only("scheme", "no output", option, PLAIN[option]) for option in ("special", "checks", "quantizer")),
     # Single operators are for a composable one, which is not every release's.
     _only("quantizer", "other", "scope", "all", "with io", "linear only", "without the head"),
     _unless("scope", "quantized", "static", "trained"),

@@ -135,6 +135,8 @@ def _quantizer(row: Row) -> Any:
     quantizer = _plain_quantizer(row)
     if row.scope == "linear only":
         quantizer.set_module_type(nn.Linear, config)
+    elif row.scope == "head alone":
+        quantizer.set_module_name("head", config)
     elif row.scope == "one operator" and row.backend == XNNPACK:
         quantizer.set_operator_type(torch.ops.aten.linear.default, config)
     elif row.scope == "one operator":
@@ -203,6 +205,8 @@ def _io_config(row: Row, config: Any) -> Any:
 def _with_scheme(row: Row, config: Any) -> Any:
     if row.scheme == PLAIN["scheme"]:
         return config
+    if row.scheme == "no output":
+        return dataclasses.replace(config, output_activation=None)
     activations = {
         name: dataclasses.replace(spec, qscheme=torch.per_tensor_symmetric)
         for name in ("input_activation", "output_activation")
