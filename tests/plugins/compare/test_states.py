@@ -66,6 +66,12 @@ def adding(number: int) -> Callable[[int], int]:
     return lambda value: value + number
 
 
+def marked(number: int) -> Callable[[int], int]:
+    found = adding(1)
+    vars(found)["number"] = number
+    return found
+
+
 def added(number: int) -> Any:
     class Adding(Spec):
         def add(self, value: int) -> int:
@@ -92,6 +98,7 @@ def refusing(dtype: torch.dtype) -> Any:
         lambda other: Spec(torch.int8, Slotted("one" if other else "two")),
         lambda other: bag("one" if other else "two"),
         lambda other: shared(one=other),
+        lambda other: marked(1 + other),
         lambda other: added(1 + other),
         lambda other: type(added(1 + other)),
         lambda other: refusing(torch.int8 if other else torch.bool),

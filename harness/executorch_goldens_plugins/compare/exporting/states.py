@@ -205,7 +205,9 @@ class _Reader:
             code = function.__code__
             yield from self._items((code.co_code, [str(each) for each in code.co_names]), depth)
             constants = [each for each in code.co_consts if not isinstance(each, types.CodeType)]
-            yield from self._items((constants, function.__defaults__, function.__kwdefaults__), depth)
+            yield from self._items(
+                (constants, function.__defaults__, function.__kwdefaults__, vars(function)), depth
+            )
             cells = function.__closure__ or ()
             yield from self._items([cell.cell_contents for cell in cells], depth)
 
