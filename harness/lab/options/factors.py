@@ -127,6 +127,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
             "set_module_name with None (Arm), set_filter_function (XNNPACK): the last layer stays float",
             (f"{_XNN_QUANTIZER}.set_filter_function",),
         ),
+        "all but linear": Option("set_global, set_module_type(torch.nn.Linear, None)"),
         "head alone": Option("set_module_name for the last layer, and no set_global"),
         "one operator": Option(
             "set_node_target (Arm), set_operator_type (XNNPACK): aten.linear",

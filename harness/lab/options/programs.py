@@ -147,6 +147,8 @@ def _quantizer(row: Row) -> Any:
         quantizer.set_io(_io_config(row, config))
     elif row.scope == "head apart":
         quantizer.set_module_name("head", other)
+    elif row.scope == "all but linear":
+        quantizer.set_module_type(nn.Linear, None)
     elif row.scope == "without the head" and row.backend == XNNPACK:
         quantizer.set_filter_function(_not_of_head)
     elif row.scope == "without the head":
