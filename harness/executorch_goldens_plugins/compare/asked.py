@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import functools
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from executorch_goldens_plugins.compare.searching import Search
 UNMAPPED = "the core is compared, or all cells where none is committed"
 #: Why a cell was not chosen.
 OVER, WRONG = "over the budget", "not right on the base"
+#: Cells that are not right on the base and come before those that are over the budget.
+EARLY = 8
 #: Files that are not Python and are named.
 SHOWN = 3
 
@@ -102,7 +105,9 @@ class Asked:
         if self.choice is None:
             return {}
         over = dict.fromkeys(self._named(self.choice.left_out), OVER)
-        return over | dict.fromkeys(self._named(self.choice.wrong), WRONG)
+        wrong = dict.fromkeys(self._named(self.choice.wrong), WRONG)
+        # What only a failing program shows is not to wait for many that give the same.
+        return dict(itertools.islice(wrong.items(), EARLY)) | over | wrong
 
     def searches(self, comparison: Comparison) -> bool:
         """Return whether new models are to be tried: nothing differs yet, and one may run the edit."""
