@@ -152,12 +152,22 @@ class CallModel(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         of_operands = {
             name: tuple(getattr(each, name) for each in self.operands) for name in (*OF_OPERANDS, "shape")
         }
-        return {**self.plain, **around, **of_operands}
+        return {**self.plain, **around, **of_operands, OPERANDS: self._ranks}
 
     @functools.cached_property
     def plain(self) -> Mapping[str, Value]:
         """The arguments that hold no tensor."""
         return {name: value for name, value in self.arguments.items() if not operands_in(value)}
+
+    @property
+    def _ranks(self) -> tuple[tuple[str, tuple[int | None, ...]], ...]:
+        """The arguments that hold tensors, each with the ranks of these; None where a list has none."""
+        held = ((name, value) for name, value in self.arguments.items() if name not in self.plain)
+        listed = ((name, value if isinstance(value, list) else [value]) for name, value in held)
+        return tuple(
+            (name, tuple(len(each.shape) if isinstance(each, Operand) else None for each in values))
+            for name, values in listed
+        )
 
     def distance(self, other: CallModel) -> int:
         """Return in how many facts it differs from another model of its operator."""
@@ -184,6 +194,11 @@ class CallModel(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             return msgspec.structs.replace(
                 self, arguments={name: _in_turn(value, made) for name, value in self.arguments.items()}
             )
+        if fact == OPERANDS:
+            held = {name for each in (self, other) for name in each.arguments.keys() - each.plain.keys()}
+            theirs = {name: value for name, value in other.arguments.items() if name in held}
+            own = {name: value for name, value in self.plain.items() if name not in held}
+            return msgspec.structs.replace(self, arguments={**theirs, **own})
         rest = {name: value for name, value in self.arguments.items() if name != fact}
         own = {fact: other.plain[fact]} if fact in other.plain else {}
         return msgspec.structs.replace(self, arguments={**rest, **own})
@@ -192,6 +207,8 @@ class CallModel(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
 #: Facts of what is around a call, and of its operands, each of which a model may borrow from another.
 AROUND = ("before", "after", "users", "open")
 OF_OPERANDS = ("dtype", "held", "layout", "values")
+#: The fact which operands there are, of which ranks: borrowed as they are, with all of the facts above.
+OPERANDS = "operands"
 MISSING = object()
 #: Digits of the number of a model.
 DIGITS = 4

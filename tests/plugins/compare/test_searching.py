@@ -16,7 +16,7 @@ import pytest
 from executorch_goldens.artifact import Cell
 from executorch_goldens.zoo.registry import Case
 from executorch_goldens_plugins.compare import candidates
-from executorch_goldens_plugins.compare.calls import ModelError, borrowed, borrowing, read
+from executorch_goldens_plugins.compare.calls import OPERANDS, ModelError, borrowed, borrowing, read
 from executorch_goldens_plugins.compare.exporting.args import case as case_of
 from executorch_goldens_plugins.compare.reach import map as maps
 from executorch_goldens_plugins.compare.reach.choice import beside
@@ -91,7 +91,7 @@ def test_every_second_model_is_the_one_that_differs_least_from_what_reached_the_
 
 def test_each_value_of_each_fact_of_an_operator_is_tried_once_arguments_first() -> None:
     tried = one_call("max-pool2d-0000")
-    found = [each.model for each in neighbours(tried)]
+    found = [each.model for each in neighbours(tried) if each.fact != OPERANDS]
     facts = [
         {name for name in tried.model.facts if each.facts[name] != tried.model.facts[name]} for each in found
     ]
@@ -106,6 +106,19 @@ def test_an_argument_that_a_model_leaves_out_is_borrowed_too() -> None:
     assert "stride" not in tried.model.facts
     found = {tuple(each.model.facts["stride"]) for each in neighbours(tried) if each.fact == "stride"}
     assert {(4, 1), (1, 4)} <= found
+
+
+def test_operands_are_borrowed_with_their_ranks_optional_ones_and_gaps_in_lists() -> None:
+    for operator, argument in (("conv2d.default", "bias"), ("index.Tensor", "indices")):
+        models = [one_call(each.name) for each in read().values() if each.operator == operator]
+        tried = next(each for each in models if "bias" not in dict(each.model.facts[OPERANDS]))
+        found = [each.model for each in neighbours(tried) if each.fact == OPERANDS]
+        ranks = [each.facts[OPERANDS] for each in found]
+        assert len({*ranks}) == len(ranks)
+        assert {*ranks} == {each.model.facts[OPERANDS] for each in models} - {tried.model.facts[OPERANDS]}
+        assert any(argument in dict(each) for each in ranks)
+        own = {name: value for name, value in tried.model.plain.items() if name != "bias"}
+        assert all(own.items() <= each.plain.items() for each in found)
 
 
 def test_facts_with_which_edited_statements_read_something_else_come_in_every_second_turn() -> None:
@@ -127,8 +140,8 @@ def test_arguments_that_edited_statements_read_by_their_names_come_in_every_seco
     assert first is not None
     walk.tell(first, ran("it", "edited"), failed=False)
     facts = [each.fact for each in itertools.islice(iter(walk._neighbour, None), 16)]
-    assert facts[::2] == ["dilation"] * 8
-    assert {*facts[1::2]} > {"kernel_size", "stride"}
+    assert ["dilation"] * 8 in (facts[::2], facts[1::2])
+    assert {*facts} > {"kernel_size", "stride"}
 
 
 def test_what_makes_edited_statements_read_something_new_gets_its_second_fact_next() -> None:
