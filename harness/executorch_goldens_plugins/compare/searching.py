@@ -316,10 +316,10 @@ class SearchOrder:
         Every second one has a fact that was seen to decide what the edited statements read.
         """
         self.turns += 1
+        while self.moved and self.turns % 3 == 0:
+            if self._is_new(found := self.moved.popleft()):
+                return found
         for queues in (self.neighbours, self.second)[:: 1 if self.turns % 2 else -1]:
-            while self.moved and self.turns % 3 == 0:
-                if self._is_new(found := self.moved.popleft()):
-                    return found
             while queues:
                 queue = queues.popleft()
                 deciding = (each for each in queue if each.fact in self.deciding)
@@ -389,12 +389,8 @@ def _on_other_bases(infected: Try, bases: Iterable[Try]) -> Iterator[Try]:
     """Yield what infects an edited statement with the rest of other models of its operator, or for their target."""
     for base in bases:
         if base.case.family == infected.case.family and base.case != infected.case:
-            is_plain = infected.changes == UNCHANGED
-            yield (
-                replace(infected, target=base.target)
-                if is_plain
-                else replace(infected, case=base.case, target=base.target)
-            )
+            case = infected.case if infected.changes == UNCHANGED else base.case
+            yield replace(infected, case=case, target=base.target)
 
 
 def _distance(one: Try, others: Sequence[Try]) -> int:
