@@ -20,7 +20,9 @@ config = dataclasses.replace(get_symmetric_quantization_config(), output_activat
 prepared = prepare_pt2e(torch.export.export(model, inputs).module(), XNNPACKQuantizer().set_global(config))
 prepared(*inputs)
 quantized = convert_pt2e(prepared)
-program = to_edge_transform_and_lower(torch.export.export(quantized, inputs), partitioner=[XnnpackPartitioner()])
+program = to_edge_transform_and_lower(
+    torch.export.export(quantized, inputs), partitioner=[XnnpackPartitioner()]
+)
 pte = program.to_executorch().buffer
 try:
     (found,) = _load_for_executorch_from_buffer(pte).run_method("forward", inputs)

@@ -70,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
     kept = KEPT / f"{RELEASE}.jsonl"
     laid = {swap.name: functools.partial(recall.lay, [swap.edit(packages)], packages) for swap in wanted}
     recall.laid_over(laid, RELEASE, KEPT / RELEASE, kept, options)
-    number = Counter(each["result"] for each in recall.results(kept))
+    names_of = {each.name for each in every}
+    number = Counter(each["result"] for each in recall.results(kept) if each["name"] in names_of)
     print(", ".join(f"{number[each]} {each}" for each in SAID), f"of {len(every)}")
     if options.update:
         recall.accept(kept, COMMITTED, [each.name for each in every])
