@@ -101,7 +101,7 @@ class Asked:
 
     @property
     def left_out(self) -> dict[Cell, str]:
-        """The cells that reach the edits and were not chosen, in the order of what is tried last, with why."""
+        """The cells that reach the edits and were not chosen, in the order in which they are tried, with why."""
         if self.choice is None:
             return {}
         over = dict.fromkeys(self._named(self.choice.left_out), OVER)

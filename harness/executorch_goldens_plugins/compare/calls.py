@@ -194,14 +194,12 @@ class CallModel(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             return msgspec.structs.replace(
                 self, arguments={name: _in_turn(value, made) for name, value in self.arguments.items()}
             )
+        names, theirs = {fact}, other.plain
         if fact == OPERANDS:
-            held = {name for each in (self, other) for name in each.arguments.keys() - each.plain.keys()}
-            theirs = {name: value for name, value in other.arguments.items() if name in held}
-            own = {name: value for name, value in self.plain.items() if name not in held}
-            return msgspec.structs.replace(self, arguments={**theirs, **own})
-        rest = {name: value for name, value in self.arguments.items() if name != fact}
-        own = {fact: other.plain[fact]} if fact in other.plain else {}
-        return msgspec.structs.replace(self, arguments={**rest, **own})
+            names, theirs = {name for each in (self, other) for name, _ in each.facts[fact]}, other.arguments
+        rest = {name: value for name, value in self.arguments.items() if name not in names}
+        given = {name: value for name, value in theirs.items() if name in names}
+        return msgspec.structs.replace(self, arguments={**rest, **given})
 
 
 #: Facts of what is around a call, and of its operands, each of which a model may borrow from another.

@@ -56,7 +56,7 @@ LATEST = 12
 #: Models of an operator that reached the edit, all of whose neighbours are tried; and unlike ones whose neighbours take
 #: turns, of those with a delegate and of those without.
 FIRST_ONES, BASES = 2, 3
-#: Facts that a model keeps.
+#: Facts that a model keeps; the shapes it borrows with all else of its operands alone.
 NEVER_BORROWED = ("target", "shape")
 #: Draws of a model until one is new.
 DRAWS = 20
@@ -284,7 +284,8 @@ class SearchOrder:
         if len(alike) < BASES and all(_kind(each) != _kind(tried) for each in alike):
             self.bases.append((tried, ran.taken))
             self.neighbours.appendleft(deque(neighbours(tried)))
-            self.firsts += [self.neighbours[0]] if len(of_operator) < FIRST_ONES else []
+            if len(of_operator) < FIRST_ONES:
+                self.firsts.append(self.neighbours[0])
             add = self.moved.extendleft if ran.taken else self.moved.extend
             add(itertools.chain(*(_on_other_bases(each, [tried]) for each in self.infected)))
 
@@ -380,7 +381,7 @@ class SearchOrder:
 
 
 def _kind(tried: Try) -> tuple[object, ...]:
-    """Return what a model of one call keeps when it borrows facts, and the types of its operands."""
+    """Return the target of a model of one call, and the types and ranks of its operands."""
     assert tried.model is not None
     return tried.target, *((each.dtype, len(each.shape)) for each in tried.model.operands)
 

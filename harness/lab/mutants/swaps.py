@@ -70,11 +70,11 @@ def run(options: argparse.Namespace) -> int:
     kept = KEPT / f"{RELEASE}.jsonl"
     laid = {swap.name: functools.partial(recall.lay, [swap.edit(packages)], packages) for swap in wanted}
     recall.laid_over(laid, RELEASE, KEPT / RELEASE, kept, options)
-    names_of = {each.name for each in every}
-    number = Counter(each["result"] for each in recall.results(kept) if each["name"] in names_of)
+    comparable = [each.name for each in every]
+    number = Counter(each["result"] for each in recall.results(kept) if each["name"] in comparable)
     print(", ".join(f"{number[each]} {each}" for each in SAID), f"of {len(every)}")
     if options.update:
-        recall.accept(kept, COMMITTED, [each.name for each in every])
+        recall.accept(kept, COMMITTED, comparable)
     return SAME
 
 

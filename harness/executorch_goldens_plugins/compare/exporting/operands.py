@@ -14,7 +14,7 @@ import inspect
 import itertools
 import sys
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from executorch_goldens_plugins.compare.reach.code import blocks
@@ -60,12 +60,12 @@ class Operands:
             for tree in (head, base)
         )
         of_base = [node for each in edit.base if (node := former.get(each.first)) is not None]
+        of_head = [node for each in edit.head if (node := own.get(each.first)) is not None]
         self.read: dict[int, dict[str, ast.expr]] = {}
-        for statement in edit.head:
-            if (node := own.get(statement.first)) is not None:
-                expressions = [part for each in (node, *of_base) for part in _own_operands(each)]
-                self.read[node.lineno] = {ast.unparse(each): each for each in expressions}
-        replaced = zip((own[each.first] for each in edit.head if each.first in own), of_base, strict=False)
+        for node in of_head:
+            expressions = [part for each in (node, *of_base) for part in _own_operands(each)]
+            self.read[node.lineno] = {ast.unparse(each): each for each in expressions}
+        replaced = zip(of_head, of_base, strict=False)
         self.altered = {one.lineno: [*differing(one, other)] for one, other in replaced}
         self.infected = False
         self.found: dict[int, set[tuple[str, ...]]] = {}
@@ -78,7 +78,8 @@ class Operands:
         if self.looks[line] <= MOST:
             names = ChainMap(frame.f_locals, frame.f_globals)
             self.found.setdefault(line, set()).add(tuple(relations(self.read[line], names)))
-            self.infected |= any(differ(*pair, names) for pair in self.altered.get(line, ()))
+            pairs = () if self.infected else self.altered.get(line, ())
+            self.infected |= any(differ(*pair, names) for pair in pairs)
 
     def forget(self) -> None:
         self.infected = False
@@ -168,7 +169,7 @@ def _parts(name: str, value: Any, deep: bool = False) -> Iterator[tuple[str, Any
             yield from _parts(f"{name}[{number}]", each, deep=True)
     elif kind in (int, float):
         yield name, value
-    elif _is_of(kind, WHOLE):
+    elif _is_whole(kind):
         yield name, str(value)[:LONGEST]
 
 
@@ -255,8 +256,8 @@ def _is_known(node: ast.expr, names: Mapping[str, Any]) -> bool:
 def _is_word(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_word, value))
-    return type(value) in (int, float) or _is_of(type(value), WHOLE)
+    return type(value) in (int, float) or _is_whole(type(value))
 
 
-def _is_of(kind: type, names: Sequence[str]) -> bool:
-    return f"{kind.__module__}.{kind.__qualname__}" in names
+def _is_whole(kind: type) -> bool:
+    return f"{kind.__module__}.{kind.__qualname__}" in WHOLE

@@ -3,7 +3,7 @@
 Each edited line gets several. Two cells are unlike at a line if they are of another source or another target, or reach
 its function in another situation (`map`). Of like ones, the cheapest come first. Every second
 one is of those that run what few run after the line: an edited condition decides that, whoever asks it. Cells that are
-not right on the base come last.
+not right on the base are apart: `Choice.wrong`.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens_plugins.compare.asked import OVER, WRONG, Asked
 from executorch_goldens_plugins.compare.reach.answer import Answer, answer
 from executorch_goldens_plugins.compare.reach.choice import BEGINNING, FEW_WRONG, around, choose, choose_pass
 from executorch_goldens_plugins.compare.reach.edits import CodeEdit, Edits, between
@@ -243,6 +244,10 @@ def test_cells_that_are_not_right_on_the_base_come_last(base: Path, head: Path) 
     alone = tuple(msgspec.structs.replace(each, is_wrong=True) for each in made.cells)
     found = choose(edits, base, msgspec.structs.replace(made, cells=alone), BEGINNING + 1e6, 1)
     assert (len(found.cells), found.left_out, found.wrong) == (4, (), ())
+    asked = Asked(
+        (), head, edits, choose(edits, base, msgspec.structs.replace(made, cells=cells), 0.0, 1), made
+    )
+    assert [*asked.left_out.values()] == [WRONG] + [OVER] * 3
 
 
 def test_cells_that_are_not_right_on_the_base_take_none_of_the_budget(base: Path, head: Path) -> None:
