@@ -61,6 +61,26 @@ def test_a_name_that_two_modules_of_a_zoo_have_is_refused_and_both_are_named(
     assert registry.within(["zoo.cat"])["some-case"].module == "zoo.cat"
 
 
+def test_cases_that_are_made_later_are_made_once_and_for_an_export_that_one_alone() -> None:
+    registry, made = Registry(), list[str]()
+
+    def later(name: str) -> Case:
+        made.append(name)
+        return make(name=name, module="zoo.later")
+
+    registry.add_later({name: name for name in ("one", "two", "three")}, later)
+    registry.add(make())
+    assert [*registry.within(["zoo"], "two")] == ["some-case", "two"]
+    assert made == ["two"]
+    assert [*registry.within(["zoo"], "unknown")] == ["some-case", "two"]
+    assert (
+        {*registry.within(["zoo"])}
+        == {"some-case", "one", "two", "three"}
+        == {each.name for each in registry}
+    )
+    assert sorted(made) == ["one", "three", "two"]
+
+
 def test_two_zoos_may_have_one_name_and_only_a_run_over_both_is_refused() -> None:
     registry = Registry()
     for module in ("models.layers", "theirs", "models_too.layers"):

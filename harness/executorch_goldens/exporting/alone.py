@@ -29,18 +29,18 @@ def load_alone(zoos: Sequence[str], name: str, module: str | None, others: Colle
         with putting_off(set(others) - {module}), contextlib.suppress(Exception):
             for each in (*zoos, module):
                 importlib.import_module(each)
-            if name in (found := CASES.within(zoos)):
+            if name in (found := CASES.within(zoos, name)):
                 return found[name]
     # Another module than its builder's registers it.
-    return load_all(zoos)[name]
+    return load_all(zoos, name)[name]
 
 
-def load_all(zoos: Sequence[str]) -> dict[str, Case]:
+def load_all(zoos: Sequence[str], only: str | None = None) -> dict[str, Case]:
     """Return the cases of zoos as `executorch_goldens.zoo.registry.load` does, with the deferred imports."""
     for module in list(sys.modules.values()):
         if isinstance(module, PutOff):
             module.run()
-    return load(zoos)
+    return load(zoos, only)
 
 
 class PutOff(ModuleType):

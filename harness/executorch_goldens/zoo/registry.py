@@ -6,6 +6,7 @@ namespace of their own: two zoos may both have a case ``linear``, and only a run
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import math
@@ -145,9 +146,23 @@ class Registry:
 
     def __init__(self) -> None:
         self._cases: dict[tuple[str, str], Case] = {}
+        self._later: list[tuple[set[str], Mapping[str, Any], Callable[[Any], Case]]] = []
 
     def __iter__(self) -> Iterator[Case]:
+        self._make(None)
         return iter(self._cases.values())
+
+    def add_later(self, models: Mapping[str, Any], make: Callable[[Any], Case]) -> None:
+        """Register many cases, each made from what is of its name here once it is asked for, behind all others."""
+        self._later.append((set(), models, make))
+
+    def _make(self, only: str | None) -> None:
+        """Register what is to be made later, or only one of it: an export needs no other."""
+        for made, models, make in self._later:
+            for name in models if only is None else models.keys() & {only}:
+                if name not in made:
+                    made.add(name)
+                    self.add(make(models[name]))
 
     def add(self, case: Case) -> None:
         """Register `case`; raise `ZooError` for an invalid field, or a name already used in its module.
@@ -169,10 +184,17 @@ class Registry:
             raise ZooError(f"case {case.name!r} of {case.module}: {what}")
         self._cases[case.module, case.name] = case
 
-    def within(self, zoos: Sequence[str]) -> dict[str, Case]:
-        """Return the cases of the zoos named, by name, in order of registration; raise `ZooError` if two share one."""
+    def within(self, zoos: Sequence[str], only: str | None = None) -> dict[str, Case]:
+        """Return the cases of the zoos named, by name, in order of registration; raise `ZooError` if two share one.
+
+        Parameters
+        ----------
+        only
+            A case that is wanted, where others need not be made.
+        """
+        self._make(only)
         found: dict[str, Case] = {}
-        for case in self:
+        for case in self._cases.values():
             zoo = zoo_of(case, zoos)
             if zoo is None:
                 continue
@@ -260,9 +282,12 @@ def _unknown(
 
 def _backends() -> Sequence[str]:
     """Return the words a case may use in `backends`: backends, and prefixes of targets."""
-    known = targets.available().values()
-    names = {name: None for target in known for name in (target.backend, *_beginnings(target.name))}
-    return tuple(names)
+    return _words(tuple((target.backend, target.name) for target in targets.available().values()))
+
+
+@functools.cache
+def _words(known: Iterable[tuple[str, str]]) -> Sequence[str]:
+    return tuple({word: None for backend, name in known for word in (backend, *_beginnings(name))})
 
 
 def _beginnings(name: str) -> Iterator[str]:
@@ -307,8 +332,8 @@ def _collision(one: Case, other: Case, zoos: Sequence[str]) -> ZooError:
 CASES = Registry()
 
 
-def load(zoos: Sequence[str]) -> dict[str, Case]:
-    """Import the zoos named and return their cases, by name; raise `ZooError`.
+def load(zoos: Sequence[str], only: str | None = None) -> dict[str, Case]:
+    """Import the zoos named and return their cases, by name, as `Registry.within` does; raise `ZooError`.
 
     Examples
     --------
@@ -328,8 +353,8 @@ def load(zoos: Sequence[str]) -> dict[str, Case]:
             if isinstance(error, ModuleNotFoundError) and f"{zoo}.".startswith(f"{error.name}."):
                 why = f" from {Path.cwd()}: {error}; name a module that registers cases"
             raise ZooError(f"--models {zoo} cannot be imported{why}") from error
-    cases = CASES.within(zoos)
-    if not cases:
+    cases = CASES.within(zoos, only)
+    if not cases and only is None:
         # A module of Python's own or an installed package may hide that of the repository.
         files = ", ".join(str(getattr(sys.modules[zoo], "__file__", zoo)) for zoo in zoos)
         raise ZooError(

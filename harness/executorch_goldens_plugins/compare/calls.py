@@ -264,13 +264,36 @@ def _text(value: Value) -> str:
     return f"[{', '.join(map(_text, value))}]" if isinstance(value, list) else str(value)
 
 
+class _Models(Mapping[str, CallModel]):
+    """The models of some lines, by name: each is decoded once it is asked for, as an export asks for one alone."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._found: dict[str, CallModel | bytes] = {_named(line): line for line in lines}
+
+    def __getitem__(self, name: str) -> CallModel:
+        found = self._found[name]
+        if isinstance(found, bytes):
+            found = self._found[name] = _DECODER.decode(found)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+def _named(line: bytes) -> str:
+    """Return the name of the model of a line, whose first field it is."""
+    return line[len(_BEGINNING) : line.index(b'"', len(_BEGINNING))].decode()
+
+
 @functools.cache
 def read(path: Path = FILE) -> Mapping[str, CallModel]:
     """Return the models of a file, by name; raise `ModelError`."""
     try:
-        lines = lzma.decompress(path.read_bytes()).splitlines()
-        return {model.name: model for model in map(_DECODER.decode, lines)}
-    except (OSError, lzma.LZMAError, msgspec.DecodeError) as error:
+        return _Models(lzma.decompress(path.read_bytes()).splitlines())
+    except (OSError, ValueError, lzma.LZMAError) as error:
         raise ModelError(f"{path}: cannot be read ({error}); take it from the repository again") from error
 
 
@@ -282,6 +305,7 @@ def becomes() -> Mapping[str, list[str]]:
 
 
 _DECODER = msgspec.json.Decoder(CallModel)
+_BEGINNING = b'{"name":"'
 
 
 def encoded(models: Iterable[CallModel]) -> bytes:

@@ -5,7 +5,7 @@ from executorch_goldens.plugins import Plugin
 #: The shortcuts, in the order in which they are installed and named.
 NAMES = (
     *("node-history", "composite-operators", "composite-overrides", "quantize-shapes"),
-    *("lazy-code", "annotation-patterns", "retraced-shapes"),
+    *("lazy-code", "annotation-patterns", "fold-patterns", "retraced-shapes"),
 )
 
 PLUGIN = Plugin(

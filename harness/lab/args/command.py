@@ -65,7 +65,9 @@ def run(options: argparse.Namespace) -> int:
     if options.update:
         update()
     if options.tries:
-        trying.run(here(), options.jobs, time.monotonic() + 60 * (options.minutes or math.inf))
+        toolchain = here()
+        results = kept.read(toolchain.release.version, calls.read().values())
+        trying.run(toolchain, results, options.jobs, time.monotonic() + 60 * (options.minutes or math.inf))
         return SAME
     if options.keep:
         kept.keep()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from executorch_goldens_plugins.compare.reach import edits
 from executorch_goldens_plugins.compare.reach import map as maps
 from executorch_goldens_plugins.compare.reach.choice import turns
 from lab.reach import building
-from lab.reach.command import RECORDS, exported, facts, spared
+from lab.reach.command import RECORDS, exported, facts
 
 #: Where results are kept while they are made, by release.
 KEPT = Path("build/args")
@@ -70,10 +71,20 @@ class Tried(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def order(every: Sequence[CallModel], first: Collection[str] = ()) -> Iterator[CallModel]:
-    """Yield models so that operators take turns, some first: a session that is stopped has some of each."""
-    for chosen in (True, False):
-        part = [each for each in every if (each.name in first) is chosen]
-        yield from turns(list(calls.by_operator(part).values()))
+    """Yield models, some first: one of each operator on each of its targets, then a second, and so on.
+
+    In each of these rounds operators take turns, so that a session which is stopped has some of each.
+    """
+    rounds: dict[int, list[CallModel]] = defaultdict(list)
+    number: Counter[tuple[str, str]] = Counter()
+    for each in every:
+        if each.name in first:
+            rounds[0].append(each)
+        else:
+            number[each.operator, each.target] += 1
+            rounds[number[each.operator, each.target]].append(each)
+    for place in sorted(rounds):
+        yield from turns(list(calls.by_operator(rounds[place]).values()))
 
 
 def mapped(root: Path) -> set[str]:
@@ -91,11 +102,13 @@ def tried(file: Path) -> Iterator[Tried]:
             continue
 
 
-def run(toolchain: Toolchain, jobs: int, deadline: float) -> int:
+def run(toolchain: Toolchain, known: Collection[str], jobs: int, deadline: float) -> int:
     """Export the models that have no result on a release; return how many were exported.
 
     Parameters
     ----------
+    known
+        Models that have a committed result on it.
     deadline
         By `time.monotonic`.
     """
@@ -104,19 +117,18 @@ def run(toolchain: Toolchain, jobs: int, deadline: float) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     results, reached = folder / RESULTS, RECORDS / release / f"{calls.ARGS}.jsonl"
     reached.parent.mkdir(parents=True, exist_ok=True)
-    done = {each.model for each in tried(results)}
+    done = {*known, *(each.model for each in tried(results))}
     every = [each for each in calls.read().values() if release in (each.releases or (release,))]
     root = config.load().goldens
     wanted = [each for each in order(every, mapped(root)) if each.name not in done]
     ways = building.Ways(toolchain.site_packages, BACKENDS)
-    known = root / release / maps.FILE
-    if known.is_file():
-        ways.take(maps.read(known))
+    map_of_it = root / release / maps.FILE
+    if map_of_it.is_file():
+        ways.take(maps.read(map_of_it))
     for record in building.read(reached):
         ways.add(record.lines)
-    settings = toolchain.settings(
-        (calls.ARGS,), jobs, instrument=instrument(edits.PACKAGES), shortcuts=spared()
-    )
+    # What shortcuts replace runs in cells of other zoos, which `reach` exports without them.
+    settings = toolchain.settings((calls.ARGS,), jobs, instrument=instrument(edits.PACKAGES))
     cells = {Cell(each.target, each.name): each for each in wanted}
     number = kept = 0
     with results.open("ab") as lines, reached.open("a", encoding="utf-8") as records:

@@ -25,8 +25,7 @@ def register(zoo: str) -> None:
         raise ZooError(
             f"every test of {zoo} is left out, or none is listed yet: {listing.path_of(zoo)} says why"
         )
-    for entries in by_name.values():
-        CASES.add(case_of(guests, entries))
+    CASES.add_later(by_name, functools.partial(case_of, guests))
 
 
 def case_of(zoo: GuestZoo, entries: Iterable[Entry]) -> Case:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -150,6 +151,28 @@ def test_a_model_comes_to_what_its_program_is_or_to_an_end() -> None:
     assert (found.model, found.outcome, found.finding) == ("abs-0007", trying.WHOLE, {})
     ended = Outcome(cell, "seed0", Exited(status=1), 1.0, 1.0)
     assert trying.result(ended, here()).outcome == trying.ENDED
+
+
+def test_a_sweep_begins_with_one_model_of_each_operator_on_each_of_its_targets() -> None:
+    every = list(calls.read().values())
+    pairs = {(each.operator, each.target) for each in every}
+    found = list(trying.order(every, {"abs-0007"}))
+    assert found[0].name == "abs-0007"
+    assert {(each.operator, each.target) for each in found[1 : len(pairs) + 1]} == pairs
+    # Whenever it is stopped, no operator has had its turn much more often than another.
+    operators = {each.operator for each in every}
+    assert {each.operator for each in found[1 : len(operators) + 1]} == operators
+    assert sorted(each.name for each in found) == sorted(each.name for each in every)
+
+
+def test_a_sweep_leaves_out_what_has_a_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(trying, "KEPT", tmp_path / "args")
+    monkeypatch.setattr(trying, "RECORDS", tmp_path / "reach")
+    left = {"abs-0007", "relu-0003"}
+    assert trying.run(here(), calls.read().keys() - left, 2, float("inf")) == len(left)
+    (file,) = tmp_path.glob("args/*/tried.jsonl")
+    assert {each.model for each in trying.tried(file)} == left
+    assert trying.run(here(), calls.read().keys() - left, 2, float("inf")) == 0
 
 
 def test_an_operator_that_draws_at_random_is_no_model() -> None:

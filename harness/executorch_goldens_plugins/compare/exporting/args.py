@@ -37,5 +37,4 @@ def case(model: CallModel) -> Case:
     )
 
 
-for _model in calls.read().values():
-    CASES.add(case(_model))
+CASES.add_later(calls.read(), case)

@@ -275,7 +275,7 @@ def _case(module: str, name: str) -> Case:
     found = importlib.import_module(module)
     # One that was put off (`exporting.alone`) runs when this is asked for.
     getattr(found, "__all__", None)
-    case = CASES.within([module]).get(name)
+    case = CASES.within([module], name).get(name)
     if case is None:
         raise ZooError(f"{module} registers no case {name!r}")
     return case
