@@ -175,6 +175,9 @@ def _changed(made: OperatorTable) -> Iterator[str]:
             f"**{step.before} -> {step.after}**: {count(gained, 'operator')} gained, {lost} lost, "
             f"on {count(step.models, 'model')}"
         )
+        for each in step.shifts:
+            shared = f"{each.backend}, {each.fact} {each.level}"
+            yield from ("", f"- {shared}: of {each.models} models {each.before} were whole, {each.after} are")
         for name in ("gained", "lost", "more", "fewer"):
             if pairs := getattr(step, name):
                 yield from ("", f"- {name}: {', '.join(_named(pairs))}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 import msgspec
 
@@ -16,11 +16,16 @@ from executorch_goldens.goldens.findings import Key
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo.targets import TARGETS
 from executorch_goldens_plugins.compare import calls
-from executorch_goldens_plugins.compare.calls import INPUT, LAYOUTS, VALUES, CallModel
+from executorch_goldens_plugins.compare.calls import INPUT, LAYOUTS, OF_OPERANDS, VALUES, CallModel
 from lab.args import kept
 from lab.args.trying import OUTCOMES, WHOLE, Tried
 
 FORMAT = 1
+#: What is plain of an operand.
+PLAIN = {"dtype": "float32", "held": INPUT, "layout": LAYOUTS[0], "values": VALUES[0]}
+#: Models that changed alike are told by what they share where there are so many, and so many of those that share it and
+#: were or are whole.
+MANY, MOST = 5, 2 / 3
 
 
 class Came(msgspec.Struct, frozen=True):
@@ -81,6 +86,29 @@ class TriedOn(msgspec.Struct, frozen=True):
     tried: int
 
 
+class Shift(msgspec.Struct, frozen=True):
+    """What models share that changed alike from a release to the next, whatever their operator.
+
+    Attributes
+    ----------
+    backend
+        Of their targets.
+    fact, level
+        What they share: a fact that models of a call have, and its value.
+    models
+        How many were tried on both releases.
+    before, after
+        How many of them were and are `whole`.
+    """
+
+    backend: str
+    fact: str
+    level: str
+    models: int
+    before: int
+    after: int
+
+
 class Step(msgspec.Struct, frozen=True):
     """What changed from a release to the next: operators and targets, decided on models that were tried on both.
 
@@ -90,6 +118,8 @@ class Step(msgspec.Struct, frozen=True):
         The releases.
     models
         How many models were tried on both.
+    shifts
+        What many models changed by; none of these models counts for an operator below.
     gained
         Operators with a target: no model was `whole` before, and some are.
     lost
@@ -101,6 +131,7 @@ class Step(msgspec.Struct, frozen=True):
     before: str
     after: str
     models: int
+    shifts: tuple[Shift, ...]
     gained: tuple[tuple[str, str], ...]
     lost: tuple[tuple[str, str], ...]
     more: tuple[tuple[str, str], ...]
@@ -143,8 +174,7 @@ def size(model: CallModel) -> tuple[int, int, int, str]:
     >>> [size(CallModel("a", "tosa-fp", "relu.default", {"self": each}))[:2] for each in (plain, turned)]
     [(6, 0), (6, 1)]
     """
-    plain = {"held": INPUT, "layout": LAYOUTS[0], "values": VALUES[0]}
-    unlike = sum(getattr(each, name) != usual for each in model.operands for name, usual in plain.items())
+    unlike = sum(getattr(each, name) != usual for each in model.operands for name, usual in PLAIN.items())
     around = sum(getattr(model, name) not in ("", None) for name in calls.AROUND)
     return sum(math.prod(each.shape) for each in model.operands), unlike + around, len(str(model)), model.name
 
@@ -206,22 +236,71 @@ def _came(found: Iterable[Tried], every: Mapping[str, CallModel]) -> Iterator[Ca
 def step(before: str, after: str, results: Results, every: Mapping[str, CallModel]) -> Step:
     """Return what changed from a release to another."""
     common = results[before].keys() & results[after].keys()
-    pairs = sorted({(every[name].operator, every[name].target) for name in common})
-    whole = [
-        Counter(
-            (every[name].operator, every[name].target)
-            for name in common
-            if results[release][name].outcome == WHOLE
-        )
-        for release in (before, after)
-    ]
-    of_pairs = {pair: (whole[0][pair], whole[1][pair]) for pair in pairs}
+    was, now = (
+        {name for name in common if results[release][name].outcome == WHOLE} for release in (before, after)
+    )
+    shifts, alike = shifted(was, now, {name: every[name] for name in sorted(common)})
+    pairs = {name: (every[name].operator, every[name].target) for name in common - alike}
+    whole = [Counter(pairs[name] for name in each - alike) for each in (was, now)]
+    of_pairs = {pair: (whole[0][pair], whole[1][pair]) for pair in sorted({*pairs.values()})}
     return Step(
         before,
         after,
         len(common),
+        tuple(shifts),
         tuple(pair for pair, (one, other) in of_pairs.items() if not one and other),
         tuple(pair for pair, (one, other) in of_pairs.items() if one and not other),
         tuple(pair for pair, (one, other) in of_pairs.items() if 0 < one < other),
         tuple(pair for pair, (one, other) in of_pairs.items() if one > other > 0),
     )
+
+
+def shifted(
+    was: Set[str], now: Set[str], common: Mapping[str, CallModel]
+) -> tuple[Sequence[Shift], Set[str]]:
+    """Return what models share most of which changed alike, that of the most first, and the names of all that share it.
+
+    Parameters
+    ----------
+    was, now
+        Names of those of some models that were and are `whole`.
+    """
+    with_level: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for name, model in common.items():
+        for fact, level in levels(model):
+            with_level[TARGETS[model.target].backend, fact, level].add(name)
+    shifts, alike = list[Shift](), set[str]()
+    while True:
+        found = []
+        for shared, names in with_level.items():
+            left = names - alike
+            changed, most = max(
+                (len(left & one - other), len(left & one)) for one, other in ((was, now), (now, was))
+            )
+            if changed >= MANY and changed >= MOST * most:
+                found.append((changed, shared))
+        if not found:
+            return shifts, alike
+        _, shared = max(found)
+        left = with_level[shared] - alike
+        shifts.append(Shift(*shared, len(left), len(left & was), len(left & now)))
+        alike |= left
+
+
+def levels(model: CallModel) -> Iterator[tuple[str, str]]:
+    """Yield the facts of a model that are no plain ones, with their values.
+
+    >>> from executorch_goldens_plugins.compare.calls import Operand
+    >>> given = Operand("int32", (2, 3), layout="permuted")
+    >>> sorted({*levels(CallModel("a", "tosa-fp", "relu.default", {"self": given}, after="mul", open=0))})
+    [('after', 'mul'), ('dtype', 'int32'), ('layout', 'permuted'), ('size', 'symbolic')]
+    """
+    if model.open is not None:
+        yield "size", "symbolic"
+    for fact in ("before", "after", "users"):
+        if getattr(model, fact):
+            yield fact, getattr(model, fact)
+    for operand in model.operands:
+        for fact in OF_OPERANDS:
+            if getattr(operand, fact) != PLAIN.get(fact):
+                yield fact, getattr(operand, fact)

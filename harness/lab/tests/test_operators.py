@@ -94,6 +94,7 @@ def test_what_changed_between_releases_is_decided_on_models_that_were_tried_on_b
         before="1.3.1",
         after="1.4.1",
         models=4,
+        shifts=(),
         gained=(("sin.default", "tosa-fp"),),
         lost=(("abs.default", "xnnpack-fp32"),),
         more=(),
@@ -102,6 +103,32 @@ def test_what_changed_between_releases_is_decided_on_models_that_were_tried_on_b
     # The sine was tried on both releases, but by no model on both.
     assert (second.models, second.gained, second.lost) == (4, (), ())
     assert second.more == (("abs.default", "tosa-fp"),)
+
+
+def test_what_most_models_that_changed_share_is_told_apart_from_operators() -> None:
+    every = {
+        f"abs-{number:04}": msgspec.structs.replace(
+            model(f"abs-{number:04}", "tosa-fp", 2, number + 1),
+            # Half of those with a second user changed.
+            users="two",
+            open=0 if number < 6 else None,
+        )
+        for number in range(12)
+    }
+    before = {name: Tried(name, "whole") for name in every}
+    after = {
+        name: Tried(name, "whole" if number in (0, *range(7, 12)) else "outside")
+        for number, name in enumerate(every)
+    }
+    for one, other, whole in ((before, after, (6, 1)), (after, before, (1, 6))):
+        (step,) = table.made({"1.3.1": one, "1.4.1": other}, every).steps
+        assert step.shifts == (table.Shift("tosa", "size", "symbolic", 6, *whole),)
+        # What is left is one model without a symbolic size that changed, and one that did not.
+        assert (step.fewer, step.more)[whole == (1, 6)] == (("abs.default", "tosa-fp"),)
+        assert step.gained == step.lost == ()
+    few = {name: each for name, each in before.items() if name > "abs-0001"}
+    (step,) = table.made({"1.3.1": few, "1.4.1": after}, every).steps
+    assert step.shifts == ()
 
 
 # What is kept
