@@ -274,11 +274,10 @@ def shifted(
         found = []
         for shared, names in with_level.items():
             left = names - alike
-            changed, most = max(
-                (len(left & one - other), len(left & one)) for one, other in ((was, now), (now, was))
-            )
-            if changed >= MANY and changed >= MOST * most:
-                found.append((changed, shared))
+            for one, other in ((was, now), (now, was)):
+                changed = len(left & one - other)
+                if changed >= MANY and changed >= MOST * len(left & one):
+                    found.append((changed, shared))
         if not found:
             return shifts, alike
         _, shared = max(found)
