@@ -268,7 +268,7 @@ class _Models(Mapping[str, CallModel]):
     """The models of some lines, by name: each is decoded once it is asked for, as an export asks for one alone."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:
-        self._found: dict[str, CallModel | bytes] = {_named(line): line for line in lines}
+        self._found: dict[str, CallModel | bytes] = {_NAMES.decode(line).name: line for line in lines}
 
     def __getitem__(self, name: str) -> CallModel:
         found = self._found[name]
@@ -283,9 +283,8 @@ class _Models(Mapping[str, CallModel]):
         return len(self._found)
 
 
-def _named(line: bytes) -> str:
-    """Return the name of the model of a line, whose first field it is."""
-    return line[len(_BEGINNING) : line.index(b'"', len(_BEGINNING))].decode()
+class _Named(msgspec.Struct):
+    name: str
 
 
 @functools.cache
@@ -293,7 +292,7 @@ def read(path: Path = FILE) -> Mapping[str, CallModel]:
     """Return the models of a file, by name; raise `ModelError`."""
     try:
         return _Models(lzma.decompress(path.read_bytes()).splitlines())
-    except (OSError, ValueError, lzma.LZMAError) as error:
+    except (OSError, lzma.LZMAError, msgspec.DecodeError) as error:
         raise ModelError(f"{path}: cannot be read ({error}); take it from the repository again") from error
 
 
@@ -305,7 +304,7 @@ def becomes() -> Mapping[str, list[str]]:
 
 
 _DECODER = msgspec.json.Decoder(CallModel)
-_BEGINNING = b'{"name":"'
+_NAMES = msgspec.json.Decoder(_Named)
 
 
 def encoded(models: Iterable[CallModel]) -> bytes:

@@ -1,7 +1,7 @@
 """Look for no pattern of a convolution in a graph that has none of its kind.
 
 Where a graph has a batch norm, torchao exports some hundred patterns, a convolution of each of four kinds and what
-quantizes it, to fold one behind the other: 13 seconds of one core, of 1 to 2 that such an export takes otherwise. No
+quantizes it, to fold one behind the other: 13 seconds of one core, where the rest of such an export takes 1 to 2. No
 pattern matches a graph without an operator that the pattern has.
 """
 

@@ -16,7 +16,7 @@ from executorch_goldens.goldens.findings import Key
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo.targets import TARGETS
 from executorch_goldens_plugins.compare import calls
-from executorch_goldens_plugins.compare.calls import INPUT, LAYOUTS, OF_OPERANDS, VALUES, CallModel
+from executorch_goldens_plugins.compare.calls import INPUT, LAYOUTS, VALUES, CallModel
 from lab.args import kept
 from lab.args.trying import OUTCOMES, WHOLE, Tried
 
@@ -174,9 +174,12 @@ def size(model: CallModel) -> tuple[int, int, int, str]:
     >>> [size(CallModel("a", "tosa-fp", "relu.default", {"self": each}))[:2] for each in (plain, turned)]
     [(6, 0), (6, 1)]
     """
-    unlike = sum(getattr(each, name) != usual for each in model.operands for name, usual in PLAIN.items())
-    around = sum(getattr(model, name) not in ("", None) for name in calls.AROUND)
-    return sum(math.prod(each.shape) for each in model.operands), unlike + around, len(str(model)), model.name
+    return (
+        sum(math.prod(each.shape) for each in model.operands),
+        sum(1 for _ in levels(model)),
+        len(str(model)),
+        model.name,
+    )
 
 
 def committed() -> OperatorTable:
@@ -300,6 +303,6 @@ def levels(model: CallModel) -> Iterator[tuple[str, str]]:
         if getattr(model, fact):
             yield fact, getattr(model, fact)
     for operand in model.operands:
-        for fact in OF_OPERANDS:
-            if getattr(operand, fact) != PLAIN.get(fact):
+        for fact, plain in PLAIN.items():
+            if getattr(operand, fact) != plain:
                 yield fact, getattr(operand, fact)
